@@ -70,7 +70,7 @@ func TestKeyLife(t *testing.T) {
 	require.ErrorContains(t, err, "a key named laptop")
 	require.Equal(t, fault.Refused, fault.KindOf(err))
 	_, err = s.AddKey(ctx, root, "second", text, true)
-	require.ErrorContains(t, err, "known already, as laptop")
+	require.ErrorContains(t, err, "already exists as laptop")
 	_, err = s.AddKey(ctx, root, "../x", other, false)
 	require.Equal(t, fault.Usage, fault.KindOf(err))
 
@@ -189,10 +189,10 @@ func TestParsePublicKey(t *testing.T) {
 	_, _, err = access.ParsePublicKey(long)
 	require.NoError(t, err)
 	for text, want := range map[string]string{
-		"":                                      "no key in it",
-		"# only\n":                              "no key in it",
+		"":                                      "contains no key",
+		"# only\n":                              "contains no key",
 		"hello":                                 "not a public key",
-		"ssh-ed25519 AA":                        "does not parse",
+		"ssh-ed25519 AA":                        "cannot parse the key",
 		line + "\n" + line:                      "more than one key",
 		`command="rm -rf /" ` + line:            "options in front of a key",
 		`no-pty,from="10.0.0.0/8" ` + line:      "options in front of a key",
@@ -200,7 +200,7 @@ func TestParsePublicKey(t *testing.T) {
 		"-----BEGIN OPENSSH PRIVATE KEY-----\n": "private key",
 		"---- BEGIN SSH2 PUBLIC KEY ----\n":     "RFC 4716",
 		"PuTTY-User-Key-File-3: ssh-ed25519\n":  "PuTTY",
-		"ssh-dss AAAAB3NzaC1kc3MAAACB":          "does not parse",
+		"ssh-dss AAAAB3NzaC1kc3MAAACB":          "cannot parse the key",
 		string(certificate(t)):                  "certificates",
 	} {
 		_, _, err := access.ParsePublicKey([]byte(text))

@@ -63,7 +63,7 @@ func (s *Store) SetTrust(cas []string, revoked string) error {
 	return nil
 }
 
-// now gives the CA keys and what is revoked.
+// now returns the CA keys and what is revoked.
 func (t *trust) now() ([]ssh.PublicKey, *revocations, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *Store) Identify(ctx context.Context, o Offer) (who Identity, ok bool, e
 	return who, err == nil, err
 }
 
-// principalOf is the principal of a certificate: the user before the @ where the certificate lists it, otherwise the only listed one that
+// principalOf returns the principal of a certificate: the user before the @ where the certificate lists it, otherwise the only listed one that
 // exists here. A certificate without principals has none, as with sshd's TrustedUserCAKeys.
 func (s *Store) principalOf(ctx context.Context, cert *ssh.Certificate, user string) (Principal, bool, error) {
 	if slices.Contains(cert.ValidPrincipals, user) {
@@ -162,19 +162,19 @@ func (s *Store) checkCertificate(cert *ssh.Certificate, from string) error {
 		return refusedCertificate("its CA %s is not trusted", Fingerprint(cert.SignatureKey))
 	}
 	if cert.CertType != ssh.UserCert {
-		return refusedCertificate("it is not one of a user")
+		return refusedCertificate("it is not a user certificate")
 	}
 	if err := checkKey(cert.Key); err != nil {
 		return err
 	}
 	if cert.Signature == nil || cert.Signature.Format == ssh.KeyAlgoRSA { // SHA-1, which OpenSSH's CASignatureAlgorithms has not
-		return refusedCertificate("its signature is made with SHA-1")
+		return refusedCertificate("it is signed with SHA-1")
 	}
 	if len(cert.ValidPrincipals) == 0 || len(cert.ValidPrincipals) > maxPrincipals {
-		return refusedCertificate("it names no user, or too many")
+		return refusedCertificate("it names no user, or too many users")
 	}
 	if source, ok := cert.CriticalOptions["source-address"]; ok && !within(from, source) {
-		return refusedCertificate("it is not for %s", from)
+		return refusedCertificate("it is not valid for %s", from)
 	}
 	checker := ssh.CertChecker{
 		SupportedCriticalOptions: []string{"source-address"}, Clock: s.now,
@@ -261,7 +261,7 @@ func (s *Store) certificateValid(ctx context.Context, who Identity) (bool, error
 	return err == nil, err
 }
 
-// ListCertificates gives those that logged in as a principal, newest use first.
+// ListCertificates returns those that logged in as a principal, newest use first.
 func (s *Store) ListCertificates(ctx context.Context, principal string) ([]Certificate, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT key_id, CAST(serial AS TEXT), ca, principal, expires, last_used FROM certificates
 		WHERE principal = ? AND (expires = 0 OR expires > ?) ORDER BY last_used DESC`, principal, s.now().UnixNano())

@@ -22,7 +22,7 @@ import (
 // Entry is a user of a directory.
 type Entry struct {
 	DN, Name, Email string
-	// Keys are public keys, in the form of authorized_keys.
+	// Keys are public keys, in the format of authorized_keys.
 	Keys []string
 	// Groups are the DNs of the groups that the user is in, those within which they are included.
 	Groups []string
@@ -30,7 +30,7 @@ type Entry struct {
 
 // Directory is a directory of users; *directory.Directory is one. An error is fault.Busy where it did not answer.
 type Directory interface {
-	// Lookup finds a user by name; ok is false where there is none.
+	// Lookup finds a user by name; ok is false if there is none.
 	Lookup(ctx context.Context, name string) (e Entry, ok bool, err error)
 	// Authenticate is Lookup with the user's password; an empty one is always wrong.
 	Authenticate(ctx context.Context, name, password string) (e Entry, ok bool, err error)
@@ -62,7 +62,7 @@ type known struct {
 	fetched time.Time
 }
 
-// key is the one with a fingerprint; ok is false where there is none.
+// key returns the one with a fingerprint; ok is false if there is none.
 func (k known) key(fingerprint string) (key ssh.PublicKey, ok bool) {
 	for _, word := range k.keys {
 		if text, is := strings.CutPrefix(word, fingerprint+"|"); is {
@@ -130,7 +130,7 @@ func (s *Store) AsksPasswords() bool {
 	return s.asks.dir != nil
 }
 
-// remembered is the directory's last answer about a principal; ok is false for one that is not its user.
+// remembered returns the directory's last answer about a principal; ok is false for one that is not its user.
 func (s *Store) remembered(ctx context.Context, name string) (k known, ok bool, err error) {
 	var keys, rights string
 	var fetched int64
@@ -146,7 +146,7 @@ func (s *Store) remembered(ctx context.Context, name string) (k known, ok bool, 
 	return k, err == nil, err
 }
 
-// directoryUser is the directory's answer about one of its users: a cached one younger than the TTL, a new one, or if it does not answer the last
+// directoryUser returns the directory's answer about one of its users: a cached one younger than the TTL, a new one, or if it does not answer the last
 // one within the grace. local reports that the principal is not the directory's. An error reports that it is unknown.
 func (s *Store) directoryUser(ctx context.Context, name string) (k known, local, ok bool, err error) {
 	k, there, err := s.remembered(ctx, name)
@@ -273,8 +273,8 @@ func (s *Store) learn(ctx context.Context, asked string, e Entry, found bool, po
 		return "", false, err
 	}
 	if by != byDirectory && !theirs {
-		return "", false, fault.New(fault.Refused, "ldap", "the directory has a user %s, and so has this server: neither is let in for the other", printable.Clip(e.Name, 200)).
-			WithHint("to let the directory's in, remove the server's:  corpus-git user remove %s", e.Name)
+		return "", false, fault.New(fault.Refused, "ldap", "the user %s exists both on this server and in the directory; the directory user cannot log in", printable.Clip(e.Name, 200)).
+			WithHint("to use the directory user, remove the local one:  corpus-git user remove %s", e.Name)
 	}
 	if _, err := tx.ExecContext(ctx, `UPDATE principals SET email = ? WHERE name = ?`, e.Email, e.Name); err != nil {
 		return "", false, err
@@ -340,7 +340,7 @@ func (s *Store) holds(ctx context.Context, name string, o Offer) (who Identity, 
 	return who, true, nil
 }
 
-// holder is the directory's user with a fingerprint according to the last answer, "" for none.
+// holder returns the directory's user with a fingerprint according to the last answer, "" for none.
 func (s *Store) holder(ctx context.Context, fingerprint string) (string, error) {
 	var name string
 	err := s.db.QueryRowContext(ctx, `SELECT principal FROM directory WHERE ' ' || keys || ' ' LIKE '% ' || ? || '|%' ORDER BY fetched DESC LIMIT 1`, fingerprint).Scan(&name)
@@ -350,7 +350,7 @@ func (s *Store) holder(ctx context.Context, fingerprint string) (string, error) 
 	return name, err
 }
 
-// SignIn reports who gives a name and the password that it has in the directory. ok is false where it is not theirs. Too many wrong passwords for one
+// SignIn reports who gives a name and the password that it has in the directory. ok is false if it is not theirs. Too many wrong passwords for one
 // name from one address within a quarter of an hour are fault.Busy, as is a directory that gives no answer.
 func (s *Store) SignIn(ctx context.Context, name, password, from string) (who Identity, ok bool, err error) {
 	s.asks.mu.Lock()
@@ -363,7 +363,7 @@ func (s *Store) SignIn(ctx context.Context, name, password, from string) (who Id
 		return Identity{}, false, nil
 	}
 	if tried.n >= maxGuesses && s.now().Sub(tried.since) < guessWindow {
-		return Identity{}, false, fault.New(fault.Busy, "log in", "too many wrong passwords for %s", name).WithHint("try again in a quarter of an hour")
+		return Identity{}, false, fault.New(fault.Busy, "log in", "too many wrong passwords for %s", name).WithHint("try again in 15 minutes")
 	}
 	e, ok, err := dir.Authenticate(ctx, name, password)
 	if err != nil {
@@ -427,7 +427,7 @@ type DirectoryUser struct {
 	Unusable     int
 }
 
-// LookupUser asks the directory for a user, and changes nothing. It is fault.Refused where there is no directory, or no such user.
+// LookupUser asks the directory for a user, and changes nothing. It is fault.Refused if there is no directory, or no such user.
 func (s *Store) LookupUser(ctx context.Context, name string) (DirectoryUser, error) {
 	s.asks.mu.Lock()
 	dir, policy := s.asks.dir, s.asks.policy

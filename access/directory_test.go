@@ -139,10 +139,10 @@ func TestDirectoryUsers(t *testing.T) {
 
 	// The server's own users are not the directory's, whatever it says.
 	_, ok, err = offer("local")
-	require.ErrorContains(t, err, "neither is let in for the other")
+	require.ErrorContains(t, err, "the directory user cannot log in")
 	require.False(t, ok)
 	_, ok, err = s.SignIn(ctx, "local", "right", "192.0.2.1:5")
-	require.ErrorContains(t, err, "neither is let in for the other")
+	require.ErrorContains(t, err, "the directory user cannot log in")
 	require.False(t, ok)
 
 	// Without the directory in the configuration its users have nothing.

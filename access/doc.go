@@ -10,7 +10,7 @@
 // first key (Implied) goes with its last one. Of a token only the SHA-256 is stored. The zero
 // Identity is nobody and may do nothing. Rights are asked again for each
 // request, so a revoked right, a removed or expired key or token, and a disabled principal end with the current request.
-// An admin has every right on every project, those to come included; a token has at most the rights of its principal.
+// An admin has all permissions on every project, those to come included; a token has at most the rights of its principal.
 //
 // Answers of a directory (LDAP) about its users are cached for a time (DirectoryPolicy); they never apply to other principals.
 //

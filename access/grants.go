@@ -70,9 +70,9 @@ func (s *Store) revoke(ctx context.Context, name project.Name, principal string,
 	}
 	e := fault.New(fault.Refused, "access revoke", "%s does not hold %s on %s", principal, right, name)
 	if p.Admin {
-		return e.WithHint("it is an administrator, who has every right: end that with  corpus-git user set %s --admin=false", principal)
+		return e.WithHint("this user is an administrator with all permissions; to change that:  corpus-git user set %s --admin=false", principal)
 	}
-	return e.WithHint("see what is granted with  corpus-git access list %s", name)
+	return e.WithHint("corpus-git access list %s  lists permissions", name)
 }
 
 // RevokeAll removes every permission on a project, for its destruction.
@@ -81,12 +81,12 @@ func (s *Store) RevokeAll(ctx context.Context, by Identity, name project.Name) e
 	return s.record(ctx, by, "access revoke", string(name), "all", err)
 }
 
-// ListGrants gives the grants of a project, or of all projects for "", by project, principal and right.
+// ListGrants returns the grants of a project, or of all projects for "", by project, principal and right.
 func (s *Store) ListGrants(ctx context.Context, name project.Name) ([]Grant, error) {
 	return s.grants(ctx, `SELECT project, principal, right, added, added_by FROM grants WHERE ?1 = '' OR project = ?1 ORDER BY project, principal, right`, string(name))
 }
 
-// GrantsOf gives the grants of a principal, by project and right.
+// GrantsOf returns the grants of a principal, by project and right.
 func (s *Store) GrantsOf(ctx context.Context, principal string) ([]Grant, error) {
 	return s.grants(ctx, `SELECT project, principal, right, added, added_by FROM grants WHERE principal = ? ORDER BY project, right`, principal)
 }

@@ -26,7 +26,7 @@ type Key struct {
 	Type string `json:"type"`
 	// Comment stood behind the key in its file.
 	Comment string `json:"comment,omitempty"`
-	// Admin reports that its principal has every right on every project.
+	// Admin reports that its principal has all permissions on every project.
 	Admin bool `json:"admin"`
 	// Expires is when it stops being valid; zero is never.
 	Expires time.Time `json:"expires,omitzero"`
@@ -53,7 +53,7 @@ func ParseName(s string) (string, error) {
 	return s, nil
 }
 
-// Fingerprint is the SHA-256 fingerprint of a key as OpenSSH prints it.
+// Fingerprint returns the SHA-256 fingerprint of a key as OpenSSH prints it.
 func Fingerprint(k ssh.PublicKey) string { return ssh.FingerprintSHA256(k) }
 
 // ParsePublicKey reads exactly one public key in the form of an authorized_keys line (sshd(8), "AUTHORIZED_KEYS FILE
@@ -75,7 +75,7 @@ func ParsePublicKey(text []byte) (key ssh.PublicKey, comment string, err error) 
 		case len(l) == 0 || l[0] == '#':
 			continue
 		case bytes.Contains(l, []byte("PRIVATE KEY-----")):
-			return nil, "", bad("this is a private key: it must never leave its machine").WithHint("give the file that ends in .pub; and if this key has travelled, make a new one with  ssh-keygen -t ed25519")
+			return nil, "", bad("this is a private key: it must never leave its machine").WithHint("use the .pub file; if this key has been copied elsewhere, create a new one with  ssh-keygen -t ed25519")
 		case bytes.HasPrefix(l, []byte("---- BEGIN SSH2 PUBLIC KEY")):
 			return nil, "", bad("this is a public key in the format of RFC 4716").WithHint("convert it with  ssh-keygen -i -f FILE")
 		case bytes.HasPrefix(l, []byte("PuTTY-User-Key-File")):
@@ -86,12 +86,12 @@ func ParsePublicKey(text []byte) (key ssh.PublicKey, comment string, err error) 
 		line = l
 	}
 	if line == nil {
-		return nil, "", bad("there is no key in it").WithHint("a public key looks like  ssh-ed25519 AAAAC3… marie@laptop")
+		return nil, "", bad("it contains no key").WithHint("a public key looks like  ssh-ed25519 AAAAC3… marie@laptop")
 	}
 	key, comment, options, rest, err := ssh.ParseAuthorizedKey(line)
 	if err != nil {
 		if first, _, _ := strings.Cut(string(line), " "); first == "ssh-dss" || first == ssh.KeyAlgoRSA || strings.HasPrefix(first, "ssh-") || strings.HasPrefix(first, "ecdsa-") || strings.HasPrefix(first, "sk-") {
-			return nil, "", bad("the key does not parse (it was cut, or is of an algorithm that is not known)").WithHint("copy the whole line of the .pub file")
+			return nil, "", bad("cannot parse the key (truncated, or unknown algorithm)").WithHint("copy the whole line of the .pub file")
 		}
 		return nil, "", bad("not a public key").WithHint("a public key looks like  ssh-ed25519 AAAAC3… marie@laptop")
 	}
@@ -100,7 +100,7 @@ func ParsePublicKey(text []byte) (key ssh.PublicKey, comment string, err error) 
 	}
 	if len(options) > 0 {
 		name, _, _ := strings.Cut(options[0], "=")
-		return nil, "", bad("options in front of a key are not supported (%.40s)", printable.Clip(name, 200)).WithHint("leave them out: what its user may do is said by  corpus-git access grant PROJECT USER RIGHT")
+		return nil, "", bad("options in front of a key are not supported (%.40s)", printable.Clip(name, 200)).WithHint("leave them out; grant permissions with  corpus-git access grant PROJECT USER RIGHT")
 	}
 	if err := checkKey(key); err != nil {
 		return nil, "", err
@@ -114,7 +114,7 @@ func checkKey(key ssh.PublicKey) error {
 		return fault.New(fault.Usage, "public key", format, args...).WithHint("make a key with  ssh-keygen -t ed25519")
 	}
 	if _, ok := key.(*ssh.Certificate); ok {
-		return fault.New(fault.Usage, "public key", "certificates are not added one by one").WithHint("name the key of their CA in ssh_ca_keys, or add the plain public key")
+		return fault.New(fault.Usage, "public key", "certificates are not added one by one").WithHint("add the key of their CA to ssh_ca_keys, or add the plain public key")
 	}
 	switch key.Type() {
 	case ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoSKED25519, ssh.KeyAlgoSKECDSA256:
@@ -129,7 +129,7 @@ func checkKey(key ssh.PublicKey) error {
 			return bad("the RSA key cannot be read")
 		}
 		if bits := rk.N.BitLen(); bits < MinRSABits {
-			return bad("the RSA key has %d bits: %d is the least", bits, MinRSABits)
+			return bad("the RSA key has %d bits: at least %d are required", bits, MinRSABits)
 		}
 		return nil
 	case "ssh-dss": // RFC 4253, section 6.6
@@ -162,7 +162,7 @@ func (i Identity) String() string {
 	return i.Name
 }
 
-// Local is the identity of a user of this machine who may open the state directory, and so may do everything.
+// Local returns the identity of a user of this machine who may open the state directory, and so may do everything.
 func Local(user string) Identity { return Identity{Name: user, Admin: true, From: local} }
 
 // local is where a Local identity is from; one whose session of the pages is used from an address has that behind it.

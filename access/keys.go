@@ -57,7 +57,7 @@ func (s *Store) addKey(ctx context.Context, by Identity, n NewKey) (Key, error) 
 	}
 	k := Key{Name: n.Name, Principal: n.Principal, Fingerprint: Fingerprint(pub), Type: pub.Type(), Comment: comment, Admin: n.Admin, Expires: n.Expires, Added: s.now(), AddedBy: by.Name}
 	if !n.Expires.IsZero() && !n.Expires.After(k.Added) {
-		return k, fault.New(fault.Usage, "key add", "it would expire at once").WithHint("such as  --expires 90d")
+		return k, fault.New(fault.Usage, "key add", "it would already be expired").WithHint("such as  --expires 90d")
 	}
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -86,16 +86,16 @@ func unknownKey(ctx context.Context, tx *sql.Tx, k Key) error {
 	case err != nil:
 		return err
 	case other == k.Name:
-		return fault.New(fault.Refused, "key add", "there is a key named %s already", k.Name).WithHint("choose another name, or remove it first:  corpus-git key remove %s", k.Name)
+		return fault.New(fault.Refused, "key add", "a key named %s already exists", k.Name).WithHint("choose another name, or remove it first:  corpus-git key remove %s", k.Name)
 	}
-	return fault.New(fault.Refused, "key add", "this key is known already, as %s", other)
+	return fault.New(fault.Refused, "key add", "this key already exists as %s", other)
 }
 
 // ownerOf looks up whose a new key is to be, or makes a principal of its name.
 func ownerOf(ctx context.Context, tx *sql.Tx, k *Key) error {
 	if k.Principal != "" {
 		if k.Admin {
-			return fault.New(fault.Usage, "key add", "who is an administrator is said of the user").WithHint("corpus-git user set %s --admin", k.Principal)
+			return fault.New(fault.Usage, "key add", "administrators are set for users, not keys").WithHint("corpus-git user set %s --admin", k.Principal)
 		}
 		err := tx.QueryRowContext(ctx, `SELECT admin FROM principals WHERE name = ?`, k.Principal).Scan(&k.Admin)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -112,7 +112,7 @@ func ownerOf(ctx context.Context, tx *sql.Tx, k *Key) error {
 	if n, err := res.RowsAffected(); err != nil || n > 0 {
 		return err
 	}
-	return fault.New(fault.Refused, "key add", "there is a user named %s already", k.Name).WithHint("to add the key to that user:  corpus-git key add NAME --user %s", k.Name)
+	return fault.New(fault.Refused, "key add", "a user named %s already exists", k.Name).WithHint("to add the key to that user:  corpus-git key add NAME --user %s", k.Name)
 }
 
 func nanos(t time.Time) int64 {
@@ -149,7 +149,7 @@ func (s *Store) removeKey(ctx context.Context, name string) error {
 }
 
 func noKey(name string) error {
-	return fault.New(fault.Refused, "key", "there is no key named \"%s\"", printable.Clip(name, 200)).WithHint("see them with  corpus-git key list")
+	return fault.New(fault.Refused, "key", "no key named \"%s\"", printable.Clip(name, 200)).WithHint("see them with  corpus-git key list")
 }
 
 const keyColumns = `k.name, k.principal, k.fingerprint, k.type, k.comment, p.admin, k.expires, k.added, k.added_by, k.last_used`
@@ -171,7 +171,7 @@ func scanKey(row interface{ Scan(...any) error }) (k Key, err error) {
 	return k, nil
 }
 
-// ListKeys gives all keys by name.
+// ListKeys returns all keys by name.
 func (s *Store) ListKeys(ctx context.Context) ([]Key, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT `+keyColumns+keyTables+`ORDER BY k.name`)
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *Store) ListKeys(ctx context.Context) ([]Key, error) {
 	return out, rows.Err()
 }
 
-// FindByName gives one key; an unknown name is fault.Refused.
+// FindByName returns one key; an unknown name is fault.Refused.
 func (s *Store) FindByName(ctx context.Context, name string) (Key, error) {
 	k, err := scanKey(s.db.QueryRowContext(ctx, `SELECT `+keyColumns+keyTables+`WHERE k.name = ?`, name))
 	if errors.Is(err, sql.ErrNoRows) {

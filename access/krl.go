@@ -78,7 +78,7 @@ const (
 	krlCertExt      = 0x39
 )
 
-var errKRL = errors.New("the KRL is cut, or damaged")
+var errKRL = errors.New("the KRL is truncated or damaged")
 
 // wire reads SSH's types (RFC 4251, 5) one after the other; after the first fault it gives zeros.
 type wire struct {
@@ -122,7 +122,7 @@ func (w *wire) more() bool { return w.err == nil && len(w.b) > 0 }
 func (r *revocations) krl(text []byte) error {
 	w := &wire{b: text[len(krlMagic):]}
 	if b := w.take(4); b != nil && binary.BigEndian.Uint32(b) != 1 {
-		return fmt.Errorf("the KRL is of format %d, which is not known", binary.BigEndian.Uint32(b))
+		return fmt.Errorf("unknown KRL format %d", binary.BigEndian.Uint32(b))
 	}
 	w.take(8 + 8 + 8) // its version, when it was made, flags
 	w.string()        // reserved
@@ -147,7 +147,7 @@ func (r *revocations) krl(text []byte) error {
 				return err
 			}
 		default:
-			return fmt.Errorf("the KRL has a section of kind %d, which is not known", kind)
+			return fmt.Errorf("unknown KRL section type %d", kind)
 		}
 		w.err = errors.Join(w.err, section.err)
 	}
@@ -165,7 +165,7 @@ func krlExtensionIn(w *wire) error {
 	name, critical := w.string(), w.byte()
 	w.string()
 	if critical != 0 {
-		return fmt.Errorf("the KRL has a critical extension %q, which is not known", name)
+		return fmt.Errorf("unknown critical KRL extension %q", name)
 	}
 	return w.err
 }
@@ -192,7 +192,7 @@ func (r *revocations) krlCertificates(w *wire) error {
 				return err
 			}
 		default:
-			return fmt.Errorf("the KRL has a section of certificates of kind %d, which is not known", kind)
+			return fmt.Errorf("unknown KRL certificate section type %d", kind)
 		}
 		w.err = errors.Join(w.err, sub.err)
 	}
@@ -260,7 +260,7 @@ type revokedFile struct {
 	known *revocations
 }
 
-// read gives what the file holds now. While it can't be read nobody may log in with a key, as with OpenSSH's sshd.
+// read returns what the file holds now. While it can't be read nobody may log in with a key, as with OpenSSH's sshd.
 func (f *revokedFile) read() (*revocations, error) {
 	if f.path == "" {
 		return nil, nil

@@ -27,7 +27,7 @@ func ParseKind(s string) (Kind, error) {
 	case Person, Bot, Agent:
 		return k, nil
 	}
-	return "", fault.New(fault.Usage, "kind", "%q is not a kind of principal", s).WithHint("one of: person, bot, agent")
+	return "", fault.New(fault.Usage, "kind", "unknown kind of user %q", s).WithHint("one of: person, bot, agent")
 }
 
 // Principal is who holds rights: a person, a bot or an agent, whichever key, token, certificate or directory it comes with.
@@ -35,7 +35,7 @@ type Principal struct {
 	Name  string `json:"name"`
 	Kind  Kind   `json:"kind"`
 	Email string `json:"email,omitempty"`
-	// Admin principals have every right on every project.
+	// Admin principals have all permissions on every project.
 	Admin bool `json:"admin"`
 	// Disabled principals cannot log in; their keys, tokens and grants stay.
 	Disabled bool `json:"disabled"`
@@ -102,7 +102,7 @@ func (s *Store) addPrincipal(ctx context.Context, by Identity, p Principal) (Pri
 	if n, err := res.RowsAffected(); err != nil {
 		return p, err
 	} else if n == 0 {
-		return p, fault.New(fault.Refused, "user add", "there is a user named %s already", p.Name).WithHint("change it with  corpus-git user set %s", p.Name)
+		return p, fault.New(fault.Refused, "user add", "a user named %s already exists", p.Name).WithHint("change it with  corpus-git user set %s", p.Name)
 	}
 	return s.FindPrincipal(ctx, p.Name)
 }
@@ -159,7 +159,7 @@ func (s *Store) RemovePrincipal(ctx context.Context, by Identity, name string) e
 	return s.record(ctx, by, "user remove", "", printable.Clip(name, 200), err)
 }
 
-// FindPrincipal gives one principal; an unknown name is fault.Refused.
+// FindPrincipal returns one principal; an unknown name is fault.Refused.
 func (s *Store) FindPrincipal(ctx context.Context, name string) (Principal, error) {
 	p, err := scanPrincipal(s.db.QueryRowContext(ctx, `SELECT `+principalColumns+` FROM principals WHERE name = ?`, name))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -168,7 +168,7 @@ func (s *Store) FindPrincipal(ctx context.Context, name string) (Principal, erro
 	return p, err
 }
 
-// ListPrincipals gives all principals by name.
+// ListPrincipals returns all principals by name.
 func (s *Store) ListPrincipals(ctx context.Context) ([]Principal, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT `+principalColumns+` FROM principals ORDER BY name`)
 	if err != nil {
@@ -187,5 +187,5 @@ func (s *Store) ListPrincipals(ctx context.Context) ([]Principal, error) {
 }
 
 func noPrincipal(name string) error {
-	return fault.New(fault.Refused, "user", "there is no user named \"%s\"", printable.Clip(name, 200)).WithHint("see them with  corpus-git user list")
+	return fault.New(fault.Refused, "user", "no user named \"%s\"", printable.Clip(name, 200)).WithHint("see them with  corpus-git user list")
 }

@@ -46,7 +46,7 @@ func FetchKeys(ctx context.Context, client *http.Client, address string) ([]Publ
 			return fmt.Errorf("it redirects to another host: %s", next.URL.Host)
 		}
 		if len(via) > 3 {
-			return errors.New("it redirects too often")
+			return errors.New("too many redirects")
 		}
 		return nil
 	}
@@ -56,7 +56,7 @@ func FetchKeys(ctx context.Context, client *http.Client, address string) ([]Publ
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return nil, bad("the host answers %d", res.StatusCode)
+		return nil, bad("the host responded with status %d", res.StatusCode)
 	}
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxKeyText+1))
 	if err != nil {
@@ -90,7 +90,7 @@ func publishedIn(text []byte) (out []Published, err error) {
 		out = append(out, Published{Key: Key{Fingerprint: Fingerprint(pub), Type: pub.Type(), Comment: comment}, Text: line})
 	}
 	if len(out) == 0 {
-		return nil, errors.New("there is no key in it")
+		return nil, errors.New("it contains no key")
 	}
 	return out, nil
 }

@@ -28,7 +28,7 @@ type Authority interface {
 	ForSession(ctx context.Context, name, from string) (who Identity, ok bool, err error)
 	// Can reports whether an identity has a permission on a project.
 	Can(ctx context.Context, who Identity, name project.Name, want project.Right) (bool, error)
-	// Rights are those on all projects, looked up at once.
+	// Rights returns those on all projects, looked up at once.
 	Rights(ctx context.Context, who Identity) (Rights, error)
 	// IsAdmin reports whether an identity is an admin.
 	IsAdmin(ctx context.Context, who Identity) (bool, error)
@@ -40,7 +40,7 @@ type Authority interface {
 
 var _ Authority = (*Store)(nil)
 
-// ForSession returns the identity for a session of the pages, by the name of its principal. ok is false where there is none, or it is
+// ForSession returns the identity for a session of the pages, by the name of its principal. ok is false if there is none, or it is
 // disabled.
 func (s *Store) ForSession(ctx context.Context, name, from string) (who Identity, ok bool, err error) {
 	p, ok, err := s.active(ctx, name)
@@ -68,7 +68,7 @@ func (s *Store) active(ctx context.Context, name string) (p Principal, ok bool, 
 	return p, true, nil
 }
 
-// scope is the scope of a credential; ok is false for one that is not valid any more.
+// scope returns the scope of a credential; ok is false for one that is not valid any more.
 func (s *Store) scope(ctx context.Context, who Identity) (scope Scope, ok bool, err error) {
 	now := s.now().UnixNano()
 	switch id, isToken := strings.CutPrefix(who.Fingerprint, tokenCredential); {
@@ -134,7 +134,7 @@ func (s *Store) Rights(ctx context.Context, who Identity) (Rights, error) {
 	return s.rights(ctx, who, `TRUE`)
 }
 
-// rights are those on the projects whose grants a condition chooses.
+// rights returns those on the projects whose grants a condition chooses.
 func (s *Store) rights(ctx context.Context, who Identity, which string, args ...any) (Rights, error) {
 	if who.Name == "" {
 		return Rights{}, nil

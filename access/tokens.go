@@ -84,7 +84,7 @@ func (s *Store) addToken(ctx context.Context, by Identity, t Token) (Token, stri
 	}
 	now := s.now()
 	if !t.Expires.After(now) || t.Expires.Sub(now) > MaxTokenLife {
-		return t, "", fault.New(fault.Usage, "token create", "a token must expire within %d days, and later than now", MaxTokenLife/(24*time.Hour)).WithHint("such as  --expires 90d")
+		return t, "", fault.New(fault.Usage, "token create", "a token must expire in the future and within %d days", MaxTokenLife/(24*time.Hour)).WithHint("such as  --expires 90d")
 	}
 	for _, p := range t.Projects {
 		if _, err := project.ParseName(string(p)); err != nil {
@@ -112,7 +112,7 @@ func (s *Store) addToken(ctx context.Context, by Identity, t Token) (Token, stri
 		return t, "", err
 	} else if n == 0 {
 		t.ID = ""
-		return t, "", fault.New(fault.Refused, "token create", "%s has a token named %s already", t.Principal, t.Name).WithHint("choose another name, or revoke it first:  corpus-git token revoke %s", t.Name)
+		return t, "", fault.New(fault.Refused, "token create", "%s already has a token named %s", t.Principal, t.Name).WithHint("choose another name, or revoke it first:  corpus-git token revoke %s", t.Name)
 	}
 	return t, secret, nil
 }
@@ -141,10 +141,10 @@ func noToken(by Identity, action string) error {
 	if !strings.HasPrefix(by.Fingerprint, tokenCredential) {
 		return nil
 	}
-	return fault.New(fault.Refused, action, "a token makes and revokes no token").WithHint("use a key, or a session of the pages")
+	return fault.New(fault.Refused, action, "tokens cannot create or revoke tokens").WithHint("use a key, or log in to the web pages")
 }
 
-// ListTokens gives the tokens of a principal, or of all for "", by principal and name. Expired ones are among them.
+// ListTokens returns the tokens of a principal, or of all for "", by principal and name. Expired ones are among them.
 func (s *Store) ListTokens(ctx context.Context, principal string) ([]Token, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT `+tokenColumns+` FROM tokens WHERE ?1 = '' OR principal = ?1 ORDER BY principal, name`, principal)
 	if err != nil {
@@ -201,7 +201,7 @@ func (s *Store) FindByToken(ctx context.Context, secret, from string) (who Ident
 	return who, err == nil, err
 }
 
-// hashed is what the database knows of a token. It is long and random, so a plain hash tells nothing.
+// hashed returns what the database knows of a token. It is long and random, so a plain hash tells nothing.
 func hashed(secret string) string {
 	h := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(h[:])

@@ -46,7 +46,7 @@ func (s *Store) Pause() (resume func()) {
 	})
 }
 
-// waiting is a channel to wait for, nil where the gate is open.
+// waiting is a channel to wait for, nil if the gate is open.
 func (g *gate) waiting() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -36,7 +36,7 @@ type Refusal struct {
 }
 
 // Compact does the work that can wait until after a deployment: it packs every archive but the newest whole one into <tree>.tar.zst,
-// applies the limits of the policy, makes a spare tree for the next Make where there is none (as Prepare does sooner), measures failed
+// applies the limits of the policy, makes a spare tree for the next Make if there is none (as Prepare does sooner), measures failed
 // trees, and records checksums of the newest archive.
 //
 // It is meant for a goroutine of its own, once no deployment runs. It may run beside all other methods of the store: it takes one slot for
@@ -134,7 +134,7 @@ func (w *compaction) failed(op string, err error) error {
 // errMoved reports that an archive changed after the work on it began.
 var errMoved = errors.New("the archive has changed")
 
-// plainOnes are the archives whose trees are folders, newest first.
+// plainOnes returns the archives whose trees are folders, newest first.
 func (s *Store) plainOnes() ([]Archive, error) {
 	all, err := s.List()
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *Store) plainOnes() ([]Archive, error) {
 	return slices.DeleteFunc(all, func(a Archive) bool { return !a.Whole || a.Packed != nil || len(a.Trees) == 0 }), nil
 }
 
-// newest is the newest archive that is a folder, or nil.
+// newest returns the newest archive that is a folder, or nil.
 func (s *Store) newest() (*Archive, error) {
 	all, err := s.plainOnes()
 	if err != nil || len(all) == 0 {
@@ -152,7 +152,7 @@ func (s *Store) newest() (*Archive, error) {
 	return &all[0], nil
 }
 
-// packable is the oldest archive that may be packed: the newest whole one stays a folder.
+// packable returns the oldest archive that may be packed: the newest whole one stays a folder.
 func (s *Store) packable(refused map[string]bool) (Archive, bool, error) {
 	all, err := s.List()
 	if err != nil {

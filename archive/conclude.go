@@ -22,7 +22,7 @@ type StagedVerdict struct {
 }
 
 // StageVerdict writes the verdict that Conclude will give the archive of a deployment, without syncing: a caller that syncs the file system
-// before Conclude saves it that sync. A crash leaves a temporary file. It returns the zero value where there is no such archive, or it
+// before Conclude saves it that sync. A crash leaves a temporary file. It returns the zero value if there is no such archive, or it
 // can't be written.
 func (s *Store) StageVerdict(at time.Time, id string, v Verdict) StagedVerdict {
 	path := s.project.Archive(at, id)

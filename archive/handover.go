@@ -13,8 +13,8 @@ const (
 	handOverFew   = 16 << 20
 )
 
-// toHandOver returns the archive to pack so that the next Make can be built from its tree: the newest one, where there is no spare tree.
-// Packing a tree of many small files takes a fraction of the time that creating its files again takes. It returns nil where there is none.
+// toHandOver returns the archive to pack so that the next Make can be built from its tree: the newest one, if there is no spare tree.
+// Packing a tree of many small files takes a fraction of the time that creating its files again takes. It returns nil if there is none.
 func (s *Store) toHandOver() *Archive {
 	if s.cfg.NoSpare || s.hasSpare() {
 		return nil

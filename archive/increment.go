@@ -15,7 +15,7 @@ type increment struct {
 	holds map[string]bool // paths
 }
 
-// increment looks for a packed archive to share the base of: the newest that holds most of a. It returns nil where there is none, so that a
+// increment looks for a packed archive to share the base of: the newest that holds most of a. It returns nil if there is none, so that a
 // is packed whole. Entries that it finds equal get the checksum recorded there.
 //
 // Entries are equal when both manifests give them the same version and the same attributes, and the other archive has its entry from its
@@ -105,7 +105,7 @@ func sameEntry(o, e *tree.Entry) bool {
 
 func (i *increment) has(path string) bool { return i != nil && i.holds[path] }
 
-// link hard-links the base of a tree into the archive; it does nothing where there is no increment.
+// link hard-links the base of a tree into the archive; it does nothing if there is no increment.
 func (i *increment) link(name, to string) (*PackedBase, error) {
 	if i == nil {
 		return nil, nil
@@ -181,5 +181,5 @@ func (u *usedDisk) without(a Archive) (freed int64) {
 	return freed
 }
 
-// Disk is what archives take on disk together, each shared file counted once.
+// Disk returns what archives take on disk together, each shared file counted once.
 func Disk(all []Archive) int64 { return usageOf(all).total }

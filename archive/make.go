@@ -284,5 +284,5 @@ func (m *making) record(man *tree.Manifest) (Record, error) {
 	return rec, nil
 }
 
-// sparePath is the tree that the next archive is built from.
+// sparePath returns the tree that the next archive is built from.
 func (s *Store) sparePath() string { return filepath.Join(s.dir(), spareDir) }

@@ -77,7 +77,7 @@ func (s *Store) measureOne(a Archive, pause func() error) (map[string]Measured, 
 	return out, nil
 }
 
-// usage is the allocated bytes of a folder and all below it, each inode once.
+// usage returns the allocated bytes of a folder and all below it, each inode once.
 func usage(parent vfs.Dir, name string, seen map[uint64]bool, pause func() error) (int64, error) {
 	if err := pause(); err != nil {
 		return 0, err

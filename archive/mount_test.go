@@ -112,7 +112,7 @@ func (shortBusyFS) StatFS(string) (vfs.Space, error) {
 	return vfs.Space{Total: 1 << 30, Free: 100}, nil
 }
 
-// lyingFS promises room that is not there: statfs is a guess, writing decides.
+// lyingFS promises room that does not exist: statfs is a guess, writing decides.
 type lyingFS struct{ vfs.OS }
 
 func (lyingFS) StatFS(string) (vfs.Space, error) {

@@ -36,7 +36,7 @@ type PackedTree struct {
 	Entries int64  `json:"entries"`
 	Bytes   int64  `json:"bytes"`  // of the file
 	SHA256  string `json:"sha256"` // of the file, as sha256sum prints it
-	// Base is the file of an older archive that holds the rest (see increment), nil where this file holds the whole tree.
+	// Base is the file of an older archive that holds the rest (see increment), nil if this file holds the whole tree.
 	Base *PackedBase `json:"base,omitempty"`
 }
 
@@ -67,7 +67,7 @@ func (p *Packed) shares() bool {
 	return false
 }
 
-// packedPath is the file that was written for a tree of a packed archive.
+// packedPath returns the file that was written for a tree of a packed archive.
 func (a Archive) packedPath(name string) string {
 	if a.Packed != nil && a.Packed.Trees[name].Base != nil {
 		return filepath.Join(a.Path, name+changedSuffix)
@@ -77,7 +77,7 @@ func (a Archive) packedPath(name string) string {
 
 func (a Archive) basePath(name string) string { return filepath.Join(a.Path, name+baseSuffix) }
 
-// packedFiles are the files of a tree in reading order: an entry in an earlier file overrides that of a later one.
+// packedFiles returns the files of a tree in reading order: an entry in an earlier file overrides that of a later one.
 func (a Archive) packedFiles(name string) []string {
 	if a.Packed != nil && a.Packed.Trees[name].Base != nil {
 		return []string{a.packedPath(name), a.basePath(name)}
@@ -85,7 +85,7 @@ func (a Archive) packedFiles(name string) []string {
 	return []string{a.packedPath(name)}
 }
 
-// allPackedFiles are all names that the files of a tree may have, whatever the record says.
+// allPackedFiles returns all names that the files of a tree may have, whatever the record says.
 func (a Archive) allPackedFiles(name string) []string {
 	return []string{filepath.Join(a.Path, name+packedSuffix), filepath.Join(a.Path, name+changedSuffix), a.basePath(name)}
 }

@@ -19,7 +19,7 @@ type DamageError struct {
 // damageNames is how many paths the text of a DamageError lists.
 const damageNames = 20
 
-// Error is a line with the counts, and a line for each of the first paths.
+// Error returns a line with the counts, and a line for each of the first paths.
 func (e *DamageError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d of %d entries of %s differ from what was archived", ErrNotWhole.Error(), e.Proof.Different, e.Proof.Entries, e.Archive)
@@ -75,7 +75,7 @@ func (s *Store) proveHeld(ctx context.Context, a Archive, m *tree.Manifest, name
 	return damaged(a, p)
 }
 
-// heldTrees are the trees that the archive still holds, for a rollback to make live. Those that an interrupted rollback made live were
+// heldTrees returns the trees that the archive still holds, for a rollback to make live. Those that an interrupted rollback made live were
 // compared then. A tree that is neither in the archive nor live is damage.
 func (s *Store) heldTrees(a Archive, m *tree.Manifest) (names []string, err error) {
 	here, err := s.fs.Lstat(a.Path)

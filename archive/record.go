@@ -45,7 +45,7 @@ const (
 	RolledBack Verdict = "rolled back"
 )
 
-// Commits is one commit of each repository; "" where there is none.
+// Commits is one commit of each repository; "" if there is none.
 type Commits struct {
 	Code   string `json:"code,omitempty"`
 	Pillar string `json:"pillar,omitempty"`
@@ -104,7 +104,7 @@ type MakeStats struct {
 	Copied      int64 `json:"copied"`
 	CopiedBytes int64 `json:"copied_bytes"`
 	Kept        int64 `json:"kept"`
-	// Changed files differ from the archive before; -1 where there is none to compare with.
+	// Changed files differ from the archive before; -1 if there is none to compare with.
 	Changed int64      `json:"changed"`
 	Notes   tree.Notes `json:"notes,omitzero"`
 }
@@ -138,7 +138,7 @@ type Archive struct {
 	// Whole reports that every archived tree is here (none was made live by a rollback), FailedTree that the failed tree is.
 	Whole      bool `json:"whole"`
 	FailedTree bool `json:"failed_tree"`
-	// Snapshot is the scan of the live trees by Make; nil where Make did not make this archive now.
+	// Snapshot is the scan of the live trees by Make; nil if Make did not make this archive now.
 	Scan *tree.Snapshot `json:"-"`
 }
 
@@ -287,7 +287,7 @@ func (s *Store) write(path string, r Record) error {
 	return vfs.WriteFileAtomic(s.fs, filepath.Join(path, recordFile), b, 0o600)
 }
 
-// encode is what is in deployment.json.
+// encode returns what is in deployment.json.
 func (r Record) encode() ([]byte, error) {
 	r.Schema = Schema
 	if r.Packed.shares() {

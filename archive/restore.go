@@ -143,7 +143,7 @@ func (s *Store) replace(tmp, name string, want bool) error {
 	return nil
 }
 
-// Manifest gives the manifest of an archive, whole or not.
+// Manifest returns the manifest of an archive, whole or not.
 func (s *Store) Manifest(id string) (*tree.Manifest, error) {
 	a, err := s.Show(id)
 	if err != nil {

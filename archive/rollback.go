@@ -155,7 +155,7 @@ func (s *Store) noteRollback(id string, change func(*Record)) (Archive, error) {
 	return a, err
 }
 
-// freedSpare gives up the spare tree, which is optional, where an error says that the disk is full. It reports whether another try may
+// freedSpare returns up the spare tree, which is optional, where an error says that the disk is full. It reports whether another try may
 // succeed.
 func (s *Store) freedSpare(err error) bool {
 	var short *SpaceError

@@ -116,7 +116,7 @@ func (c *choice) shrink(limit, spare int64) (total int64) {
 	return total
 }
 
-// frees is the space that only the removed archives take.
+// frees returns the space that only the removed archives take.
 func (c *choice) frees() int64 { return Disk(slices.Concat(c.kept, c.expired)) - Disk(c.kept) }
 
 func (s *Store) rotate(p Policy) (Rotation, error) { return s.rotateLate(p, nil) }
@@ -246,7 +246,7 @@ func (s *Store) putSpare(tmp string) error {
 	return vfs.RenameDurable(s.fs, tmp, s.sparePath())
 }
 
-// Spare is what the spare tree takes on disk, according to its manifest; 0 where there is none.
+// Spare returns what the spare tree takes on disk, according to its manifest; 0 if there is none.
 func (s *Store) Spare() int64 { return s.spareDisk() }
 
 func (s *Store) spareDisk() int64 {

@@ -16,10 +16,10 @@ type SpaceError struct {
 	NeedInodes, FreeInodes     uint64
 }
 
-// Usable is how much of what is free may be used.
+// Usable returns how much of what is free may be used.
 func (e *SpaceError) Usable() uint64 { return e.Free - min(e.Free, e.Reserve) }
 
-// Missing is how many bytes must be freed, 0 where inodes are short.
+// Missing returns how many bytes must be freed, 0 if inodes are short.
 func (e *SpaceError) Missing() uint64 { return e.Need + e.Reserve - min(e.Free, e.Need+e.Reserve) }
 
 // Error names what is short, with figures.
@@ -37,7 +37,7 @@ func (e *SpaceError) Error() string {
 
 func (e *SpaceError) short() bool { return e.Need+e.Reserve > e.Free }
 
-// size is a number of bytes for people.
+// size returns a number of bytes for people.
 func size(n uint64) string {
 	const units = "kMGTPE"
 	if n < 1000 {

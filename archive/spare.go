@@ -90,7 +90,7 @@ func (s *Store) inBurst() (bool, error) {
 	return len(all) > 1 && all[0].At.Sub(all[1].At) < burst, err
 }
 
-// Prepare makes a spare tree where there is none, soon after a deployment, so that the next Make need not copy everything. It packs the
+// Prepare makes a spare tree if there is none, soon after a deployment, so that the next Make need not copy everything. It packs the
 // oldest archive that holds about as much as the newest, whose tree becomes the spare one; that takes less time than a copy. Where the
 // newest archive came within ten seconds of the one before, it packs that one (handOver), and a Pause waits for it. Where neither is
 // possible, it copies the live tree; an interrupted copy is continued later. Otherwise the contract is that of Compact; only one of the two
@@ -152,7 +152,7 @@ func (w *compaction) prepare(p Policy) (bool, error) {
 	return w.spare(p)
 }
 
-// spare makes a spare tree of what is live where there is none, so that the next archive need not be a full copy. It stops as soon as a
+// spare makes a spare tree of what is live if there is none, so that the next archive need not be a full copy. It stops as soon as a
 // deployment needs the disk, whose archive reuses what was copied; otherwise the next call continues.
 func (w *compaction) spare(p Policy) (made bool, err error) {
 	s := w.s

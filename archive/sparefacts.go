@@ -18,7 +18,7 @@ type spareFacts struct {
 	roots   []string // the trees
 }
 
-// spareFacts returns the facts of the spare tree; false where there is none to use. The manifest is read again only when its file has
+// spareFacts returns the facts of the spare tree; false if there is none to use. The manifest is read again only when its file has
 // changed.
 func (s *Store) spareFacts() (spareFacts, bool) {
 	st, err := s.fs.Lstat(filepath.Join(s.sparePath(), manifestFile))
@@ -67,7 +67,7 @@ func (s *Store) hasSpare() bool {
 	return ok
 }
 
-// loadSpare returns the manifest of the spare tree, or nil where there is none to use.
+// loadSpare returns the manifest of the spare tree, or nil if there is none to use.
 func (s *Store) loadSpare() *tree.Manifest {
 	if s.cfg.NoSpare {
 		return nil

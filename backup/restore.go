@@ -97,7 +97,7 @@ func systemAccount(name string, group bool) (int, bool) {
 // Restored is what a restore did.
 type Restored struct {
 	Contents
-	// Unowned reports that owners and groups were left out: only root may set them.
+	// Unowned reports that owners and groups were not restored: this requires root.
 	Unowned bool `json:"unowned,omitempty"`
 }
 
@@ -188,7 +188,7 @@ func (r *restorer) empty() error {
 	return nil
 }
 
-// places are the folders that a restore makes.
+// places returns the folders that a restore makes.
 func (r *restorer) places() []string {
 	return []string{r.root.Projects(), r.root.Salt(), r.root.Pillar(), r.state.Path()}
 }
@@ -395,7 +395,7 @@ func (r *restorer) attributes(d vfs.Dir, name string, h *tar.Header) error {
 	return d.Lutimes(name, h.ModTime.UnixNano())
 }
 
-// mode is the mode of a file or folder. A file that gets another owner loses set-user-ID: its former owner set that for themselves.
+// mode returns the mode of a file or folder. A file that gets another owner loses set-user-ID: its former owner set that for themselves.
 func (r *restorer) mode(h *tar.Header) uint32 {
 	mode := uint32(h.Mode) & 0o7777 //nolint:gosec // twelve bits
 	if h.Typeflag == tar.TypeDir {
@@ -410,7 +410,7 @@ func (r *restorer) mode(h *tar.Header) uint32 {
 	return mode
 }
 
-// id is the ID of an account here; an entry without an account name keeps its number.
+// id returns the ID of an account here; an entry without an account name keeps its number.
 func (r *restorer) id(known map[string]int, name string, number int) int {
 	if name == "" {
 		return number

@@ -307,7 +307,7 @@ func (w *writer) finish() error {
 	return errors.Join(w.tar.Close(), w.buffered.Flush(), w.zstd.Close())
 }
 
-// Summary is a backup in one line.
+// Summary returns a backup in one line.
 func (c Contents) Summary() string {
 	with := []string{}
 	if c.Archives {

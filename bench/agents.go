@@ -110,7 +110,7 @@ func benchAgents(l *lab) error {
 	return l.pushToAgents(base, pid, n, c)
 }
 
-// agentName is the name of an agent's node: its role is a letter.
+// agentName returns the name of an agent's node: its role is a letter.
 func agentName(i int) string { return fmt.Sprintf("%c%d", 'a'+i%agentStages, i/agentStages) }
 
 // registerAgents adds nodes to a hub that does not run, as if each had joined, and returns their keys.
@@ -281,7 +281,7 @@ func (l *lab) pushToAgents(base string, pid, n int, c *crowd) error {
 	return nil
 }
 
-// cpuTime is the processor time of a process (proc(5), stat): with clock ticks of 10 ms, as Linux has them for programs.
+// cpuTime returns the processor time of a process (proc(5), stat): with clock ticks of 10 ms, as Linux has them for programs.
 func cpuTime(pid int) (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -68,7 +68,7 @@ func benchArchive(l *lab) error {
 	return b.series(true, cold)
 }
 
-// privateDisk is an empty file system for the benchmark, and what gives it back.
+// privateDisk returns an empty file system for the benchmark, and what gives it back.
 func (l *lab) privateDisk() (dir string, release func(), err error) {
 	plain := func(why string) (string, func(), error) {
 		fmt.Printf("NOT on a private ext4 (%s): measured on %s, whose file system may do otherwise\n", why, l.dir)

@@ -89,7 +89,7 @@ func benchFixperms(l *lab) error {
 	return err
 }
 
-// fixpermsEnv is a deployment that owns its files as whoever runs the benchmark.
+// fixpermsEnv returns a deployment that owns its files as whoever runs the benchmark.
 func fixpermsEnv(root layout.Root, cfgKeys ...any) (*procedures.Env, error) {
 	p := root.Project("app")
 	cfg, err := project.BuildCfg(context.Background(), project.CfgInputs{

@@ -77,7 +77,7 @@ func benchJinja(*lab) error {
 	return nil
 }
 
-// compareJinja gives the medians in seconds of one render, and the median of the ratios of neighbours.
+// compareJinja returns the medians in seconds of one render, and the median of the ratios of neighbours.
 func compareJinja(ours *jinjaOurs, peer *jinjaProcess, name string, compile bool) (a, b, ratio float64, size int, err error) {
 	one, want, err := peer.render(name, 1, compile)
 	if err != nil {
@@ -130,7 +130,7 @@ func newJinjaOurs(c jinjaCase) (*jinjaOurs, error) {
 	return o, err
 }
 
-// render gives the seconds of one render, and its text.
+// render returns the seconds of one render, and its text.
 func (o *jinjaOurs) render(n int, compile bool) (seconds float64, text string, err error) {
 	ctx := context.Background()
 	begin := time.Now()
@@ -194,7 +194,7 @@ func (p *jinjaProcess) ask(request, answer any) error {
 	return json.Unmarshal(line, answer)
 }
 
-// render gives the seconds of one render, and the hash of its text.
+// render returns the seconds of one render, and the hash of its text.
 func (p *jinjaProcess) render(name string, n int, compile bool) (seconds float64, sum string, err error) {
 	var a struct {
 		Seconds float64 `json:"seconds"`

@@ -89,7 +89,7 @@ type loadServer struct {
 	live func(project int) string
 	bare func(project int) string
 	stop func()
-	// history looks whether what is recorded of a project is what was pushed, commit by commit; nil where nothing is recorded.
+	// history looks whether what is recorded of a project is what was pushed, commit by commit; nil if nothing is recorded.
 	history func(project int, commits []string) error
 }
 
@@ -372,7 +372,7 @@ func (l *lab) loadPeer(size loadSize) (*loadServer, error) {
 	}, nil
 }
 
-// treeMemory is the proportional memory of a process and all that it started, in bytes (proc(5), smaps_rollup), and that of it that is not
+// treeMemory returns the proportional memory of a process and all that it started, in bytes (proc(5), smaps_rollup), and that of it that is not
 // the pages of files, such as programs, which the kernel can drop and read again.
 func treeMemory(root int) (sum, anon int64) {
 	parents := map[int]int{}

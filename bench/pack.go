@@ -56,7 +56,7 @@ func benchPack(l *lab) error {
 	return l.thinPush()
 }
 
-// findPack is the pack file that a name means.
+// findPack returns the pack file that a name means.
 func findPack(name string) (string, error) {
 	if strings.HasSuffix(name, ".pack") {
 		return filepath.Abs(name)
@@ -192,7 +192,7 @@ func (l *lab) onePack(p string) error {
 	return nil
 }
 
-// rounds is how often each side is measured.
+// rounds returns how often each side is measured.
 func rounds() int {
 	if n, err := strconv.Atoi(os.Getenv("BENCH_ROUNDS")); err == nil && n > 0 {
 		return n
@@ -270,7 +270,7 @@ func checkPack(p, dir, id string) (string, error) {
 	return id, nil
 }
 
-// sums are those of the three files of a pack.
+// sums returns those of the three files of a pack.
 func sums(dir, id string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, ext := range []string{".pack", ".idx", ".rev"} {

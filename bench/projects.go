@@ -249,7 +249,7 @@ func copyTree(from, to string) error {
 	})
 }
 
-// starts is the median time until the server listens, after the last one ended in some way.
+// starts returns the median time until the server listens, after the last one ended in some way.
 func (c *filledServer) starts(way string) (time.Duration, error) {
 	var all []time.Duration
 	for range manyStarts + 1 {

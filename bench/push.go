@@ -129,7 +129,7 @@ func lookup(p string) (string, error) {
 	return exec.LookPath("/usr/sbin/" + p)
 }
 
-// steps are the commands that both sides run.
+// steps returns the commands that both sides run.
 func steps() []string {
 	return []string{"mkdir -p build", "cat index.html static/d1/*.txt | sha256sum > build/sum", "touch build/reload"}
 }
@@ -246,7 +246,7 @@ func (l *lab) createPeer(dir, name, to string) error {
 	return writeFile(bare+"/hooks/post-receive", deployScript(bare, to, steps()), 0o755)
 }
 
-// deployScript is a post-receive script that deploys bare to dir/project.
+// deployScript returns a post-receive script that deploys bare to dir/project.
 func deployScript(bare, dir string, steps []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "#!/bin/sh\nset -e\nunset GIT_DIR GIT_QUARANTINE_PATH\nlive=%s/project\narchive=%s/archives/$(date +%%Y-%%m-%%d_%%H_%%M-%%S)_$$\nmkdir -p $live $archive\n", dir, dir)

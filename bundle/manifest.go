@@ -14,13 +14,13 @@ import (
 // Release is what a deployment pins. Its fields alone determine what is deployed.
 type Release struct {
 	Project project.Name `json:"project"`
-	// Code and Pillar are the two commits; Pillar is "" where the project has none.
+	// Code and Pillar are the two commits; Pillar is "" if the project has none.
 	Code   project.Commit `json:"code"`
 	Pillar project.Commit `json:"pillar,omitempty"`
 	// CodeBranch and PillarBranch are the branches that deploy: refs/heads/master or refs/heads/main.
 	CodeBranch   string `json:"code_branch"`
 	PillarBranch string `json:"pillar_branch,omitempty"`
-	// Environment is the project's on the machine that made the bundle, "" where its configuration sets it.
+	// Environment is the project's on the machine that made the bundle, "" if its configuration sets it.
 	Environment string `json:"environment,omitempty"`
 	// Set is what was set on the command line, above the pillar.
 	Set []project.Setting `json:"set,omitempty"`
@@ -62,7 +62,7 @@ type Manifest struct {
 	Lease int64 `json:"lease,omitempty"`
 	// Exports are what the nodes of earlier stages wrote: project.Deployment.Exports.
 	Exports json.RawMessage `json:"exports,omitempty"`
-	// Leader is the token of the machine's election as the leader of the project, 0 where it does not lead.
+	// Leader is the token of the machine's election as the leader of the project, 0 if it does not lead.
 	Leader int64 `json:"leader,omitempty"`
 	// KV are the keys of its maker that the project sees, with their values.
 	KV map[string]string `json:"kv,omitempty"`

@@ -36,7 +36,7 @@ func (p *madePack) write(w io.Writer) error {
 	return err
 }
 
-// get gives the pack that brings want to a machine with the commits have; nil where nothing is missing there. The caller ends its use with done.
+// get returns the pack that brings want to a machine with the commits have; nil if nothing is missing there. The caller ends its use with done.
 func (p *Packs) get(ctx context.Context, r Repository, repo project.Repo, want project.Commit, have []project.Commit, dir string) (made *madePack, done func(), err error) {
 	done = func() {}
 	if slices.Contains(have, want) {
@@ -69,7 +69,7 @@ func (p *Packs) get(ctx context.Context, r Repository, repo project.Repo, want p
 	return made, done, nil
 }
 
-// of gives the place of a pack, made or not.
+// of returns the place of a pack, made or not.
 func (p *Packs) of(repo project.Repo, want project.Commit, have []project.Commit) *madePack {
 	have = slices.Clone(have)
 	slices.Sort(have)

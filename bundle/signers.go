@@ -83,12 +83,12 @@ func (s Signers) list() (keys []ssh.PublicKey, err error) {
 	return keys, nil
 }
 
-// keyLine is a public key as authorized_keys has it.
+// keyLine returns a public key as authorized_keys has it.
 func keyLine(key ssh.PublicKey) string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }
 
-// KeyLine is the key that signs a machine's bundles, as printed for another one's Trust.
+// KeyLine returns the key that signs a machine's bundles, as printed for another one's Trust.
 func KeyLine(key ssh.PublicKey, machine string) string {
 	return fmt.Sprintf("%s %s", keyLine(key), machine)
 }

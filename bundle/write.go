@@ -24,10 +24,10 @@ const (
 
 // Repository is what is needed of one repository of a project; receive's implements it except for the limits.
 type Repository interface {
-	// Tips are the commits that its refs lead to.
+	// Tips returns the commits that its refs lead to.
 	Tips(ctx context.Context) ([]project.Commit, error)
 	// WritePack writes a pack that gives a repository with the commits have the commit want, and counts its objects: none, and nothing
-	// written, where nothing is missing.
+	// written, if nothing is missing.
 	WritePack(ctx context.Context, w io.Writer, want project.Commit, have []project.Commit) (objects int, err error)
 	// TakePack stores a pack, nil for none, and points ref to commit. Nothing is published before complete returns nil.
 	TakePack(ctx context.Context, in io.Reader, commit project.Commit, ref string, complete func() error) error
@@ -42,7 +42,7 @@ type Tips struct {
 	Pillar []project.Commit `json:"pillar,omitempty"`
 }
 
-// of are those of one repository.
+// of returns those of one repository.
 func (t Tips) of(r project.Repo) []project.Commit {
 	if r == project.PillarRepo {
 		return t.Pillar

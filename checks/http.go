@@ -194,7 +194,7 @@ func lookUp(doc any, path string) (any, bool) {
 	return doc, true
 }
 
-// resolved is the address to connect to: that of resolve for the host of the URL, and addr for hosts that redirects lead to.
+// resolved returns the address to connect to: that of resolve for the host of the URL, and addr for hosts that redirects lead to.
 func resolved(resolve, target, addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if resolve == "" || err != nil || host != (&url.URL{Host: target}).Hostname() {
@@ -206,7 +206,7 @@ func resolved(resolve, target, addr string) string {
 	return net.JoinHostPort(strings.Trim(resolve, "[]"), port)
 }
 
-// tlsConfig is how certificates are verified; with neither name nor CA as the system does.
+// tlsConfig returns how certificates are verified; with neither name nor CA as the system does.
 func tlsConfig(c project.Check) (*tls.Config, error) {
 	cfg := &tls.Config{ServerName: c.TLSName, MinVersion: tls.VersionTLS12}
 	if c.CA == "" {

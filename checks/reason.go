@@ -23,7 +23,7 @@ func (w wrong) Error() string { return string(w) }
 
 func wrongf(format string, args ...any) error { return wrong(fmt.Sprintf(format, args...)) }
 
-// reason is an error in one line, without what Go adds to errors of the system.
+// reason returns an error in one line, without what Go adds to errors of the system.
 func (r Runner) reason(ctx context.Context, c project.Check, err error) string {
 	if ctx.Err() == context.DeadlineExceeded {
 		return "no answer within " + project.FormatDuration(c.Timeout)
@@ -82,7 +82,7 @@ const (
 	shownBytes = 200
 )
 
-// firstLines are the first non-empty lines of an answer, as far as they are text.
+// firstLines returns the first non-empty lines of an answer, as far as they are text.
 func (r Runner) firstLines(answer []byte) []string {
 	if bytes.IndexByte(answer[:min(len(answer), 4096)], 0) >= 0 {
 		return []string{fmt.Sprintf("(%d bytes that are not text)", len(answer))}

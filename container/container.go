@@ -67,7 +67,7 @@ type Driver interface {
 	Snapshot(ctx context.Context, c Container, id string) error
 	Restore(ctx context.Context, c Container, id string) error
 	Forget(ctx context.Context, c Container, id string) error
-	// Snapshots gives the names, in the order of bytes.
+	// Snapshots returns the names, in the order of bytes.
 	Snapshots(ctx context.Context, c Container) ([]string, error)
 	// Destroy removes a stopped container with its snapshots.
 	Destroy(ctx context.Context, c Container) error

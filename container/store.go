@@ -22,7 +22,7 @@ type Store struct {
 	FS  vfs.FS
 }
 
-// Folder is what belongs to one container: its record, its root file system, its snapshots.
+// Folder returns what belongs to one container: its record, its root file system, its snapshots.
 func (s Store) Folder(name string) string { return filepath.Join(s.Dir, "machines", name) }
 
 // Bases is where the root file systems are that are copied.
@@ -100,7 +100,7 @@ func (s Store) unknown(name string) error {
 	return e.WithHint("corpus-git container list  shows those that there are")
 }
 
-// List gives the containers in the order of their names.
+// List returns the containers in the order of their names.
 func (s Store) List() ([]Container, error) {
 	entries, err := os.ReadDir(filepath.Join(s.Dir, "machines"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -169,7 +169,7 @@ func (s Store) Add(c Container, network netip.Prefix) (Container, error) {
 	return c, s.Put(c)
 }
 
-// free is an address of the network that nobody has: the wanted one, or the first.
+// free returns an address of the network that nobody has: the wanted one, or the first.
 func free(want, network netip.Prefix, used map[netip.Addr]string) (netip.Prefix, error) {
 	if want.IsValid() {
 		switch owner := used[want.Addr()]; {

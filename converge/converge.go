@@ -26,7 +26,7 @@ type Config struct {
 	DB *sql.DB
 	// Projects are all there are.
 	Projects func(ctx context.Context) ([]project.Name, error)
-	// Plan is that of the live release of a project; a policy that is not On where there is none.
+	// Plan is that of the live release of a project; a policy that is not On if there is none.
 	Plan func(ctx context.Context, name project.Name) (Plan, error)
 	// Start begins a run. fault.Busy reports that a deployment runs.
 	Start func(ctx context.Context, d project.Deployment) (project.ID, error)
@@ -156,7 +156,7 @@ func (s *Scheduler) Forget(ctx context.Context, name project.Name) error {
 	return err
 }
 
-// State is the state of a project, nil where it does not converge and never did.
+// State returns the state of a project, nil if it does not converge and never did.
 func (s *Scheduler) State(name project.Name) *project.ConvergeState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,7 +249,7 @@ func (s *Scheduler) loop(ctx context.Context) {
 	}
 }
 
-// idle is how long nothing is looked at where nothing is due.
+// idle is how long nothing is looked at if nothing is due.
 const idle = time.Hour
 
 // take returns the project that is due first, or the time until one is.

@@ -72,7 +72,7 @@ func (s *Scheduler) save(ctx context.Context, name project.Name, r row, news ...
 	return tx.Commit()
 }
 
-// next is the state after a converge that ended. news reports whether the state has changed and must be notified; keep whether the run's
+// next returns the state after a converge that ended. news reports whether the state has changed and must be notified; keep whether the run's
 // record says something new.
 func next(old project.ConvergeState, rec project.Record) (now project.ConvergeState, ran, news, keep bool) {
 	res, run := rec.Result, rec.Converge
@@ -81,7 +81,7 @@ func next(old project.ConvergeState, rec project.Record) (now project.ConvergeSt
 	case fault.Busy.String():
 		now.Skipped++
 		return now, false, false, keep
-	case fault.Refused.String(): // nothing of it is live here
+	case fault.Refused.String(): // it has no live release here
 		return now, false, false, keep
 	}
 	now.Runs++
@@ -109,7 +109,7 @@ func next(old project.ConvergeState, rec project.Record) (now project.ConvergeSt
 	return now, true, news, keep
 }
 
-// notificationID is the ID of the notification that a state has begun, the same each time.
+// notificationID returns the ID of the notification that a state has begun, the same each time.
 func notificationID(name project.Name, s project.ConvergeState) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", name, s.State, s.Since.UnixNano()))
 	return "converge_" + hex.EncodeToString(sum[:16])

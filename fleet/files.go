@@ -85,7 +85,7 @@ func ReadNodes(pillar fs.FS) (list []Member, ok bool, err error) {
 	return list, true, nil
 }
 
-// sorted are the keys in the order of their names, web2 before web10.
+// sorted returns the keys in the order of their names, web2 before web10.
 func sorted[T any](m map[string]T) []string {
 	var out []string
 	for k := range m {
@@ -126,7 +126,7 @@ func digits(s string) int {
 	return n
 }
 
-// expand gives the names that web[1-12] stands for.
+// expand returns the names that web[1-12] stands for.
 func expand(pattern string) ([]string, error) {
 	m := ranged.FindStringSubmatch(pattern)
 	if m == nil {
@@ -151,7 +151,7 @@ func expand(pattern string) ([]string, error) {
 	return out, nil
 }
 
-// width is how many digits a number has where it is written with zeros in front, else 0.
+// width returns how many digits a number has where it is written with zeros in front, else 0.
 func width(s string) int {
 	if len(s) > 1 && s[0] == '0' {
 		return len(s)
@@ -159,7 +159,7 @@ func width(s string) int {
 	return 0
 }
 
-// read decodes a file of the tree; ok is false where there is none.
+// read decodes a file of the tree; ok is false if there is none.
 func read(tree fs.FS, name string, into any) (ok bool, err error) {
 	f, err := tree.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {

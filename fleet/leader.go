@@ -22,7 +22,7 @@ type Leader struct {
 // Elect gives the leader of a project among candidates, who stays as long as it is one of them, and the token of its election, which is greater than those of all leaders before.
 type Elect func(ctx context.Context, name project.Name, candidates []string) (leader string, token int64, err error)
 
-// LeaderSteps are the steps of a recipe that run on the leader only; one that does not exist is fault.Usage.
+// LeaderSteps returns the steps of a recipe that run on the leader only; one that does not exist is fault.Usage.
 func LeaderSteps(recipe fs.FS, exists func(name string) bool) ([]string, error) {
 	var s Stages
 	if _, err := read(recipe, path.Base(StagesFile), &s); err != nil || s.Leader == nil {
@@ -30,13 +30,13 @@ func LeaderSteps(recipe fs.FS, exists func(name string) bool) ([]string, error) 
 	}
 	for _, name := range s.Leader.Steps {
 		if !exists(name) {
-			return nil, fault.New(fault.Usage, StagesFile, "leader: there is no step %q", name).WithHint("a step is named by its file without the ending")
+			return nil, fault.New(fault.Usage, StagesFile, "leader: no step %q", name).WithHint("a step is named by its file without the ending")
 		}
 	}
 	return s.Leader.Steps, nil
 }
 
-// candidates are the nodes that may lead: those of the roles that the operator knows and that are not drained, whether or not this rollout is for them.
+// candidates returns the nodes that may lead: those of the roles that the operator knows and that are not drained, whether or not this rollout is for them.
 func (l *Leader) candidates(members []Member, known map[string]Node) (names []string) {
 	for _, m := range members {
 		n, ok := known[m.Name]

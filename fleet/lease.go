@@ -11,7 +11,7 @@ import (
 // own is the row of this machine's own lease, a name that no project has.
 const own = ""
 
-// Lease gives this machine, as a hub, a lease with a greater revision than all before: the time in milliseconds, or one more than the last
+// Lease returns this machine, as a hub, a lease with a greater revision than all before: the time in milliseconds, or one more than the last
 // where the clock was set back. Nodes refuse a hub with a smaller one. Durable on return.
 func (s *Store) Lease(ctx context.Context, now time.Time) (revision int64, err error) {
 	err = s.db.QueryRowContext(ctx, `INSERT INTO leases (project, revision) VALUES (?, ?)

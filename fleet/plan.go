@@ -34,7 +34,7 @@ type PlanStage struct {
 	After       []string `json:"after,omitempty"`
 }
 
-// Nodes are all nodes of the plan, in the order of their stages.
+// Nodes returns all nodes of the plan, in the order of their stages.
 func (p *Plan) Nodes() (out []Member) {
 	for _, s := range p.Stages {
 		out = append(out, s.Nodes...)
@@ -42,7 +42,7 @@ func (p *Plan) Nodes() (out []Member) {
 	return out
 }
 
-// Batches are the nodes of a stage in the groups that are whole one after the other: the canaries, then those of rolling.
+// Batches returns the nodes of a stage in the groups that are whole one after the other: the canaries, then those of rolling.
 func (s PlanStage) Batches() (out [][]Member) {
 	list := s.Nodes
 	if s.Canary > 0 && s.Canary < len(list) {

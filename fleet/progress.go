@@ -98,7 +98,7 @@ func (p *Progress) Begun() bool {
 		slices.ContainsFunc(p.Stages, func(s StageProgress) bool { return s.Before > 0 || s.Done > 0 })
 }
 
-// NotLive are the nodes on which the deployment is not live, by name: those that a retry deploys.
+// NotLive returns the nodes on which the deployment is not live, by name: those that a retry deploys.
 func (p *Progress) NotLive() (names []string) {
 	for _, n := range p.Nodes {
 		if n.State != NodeLive {
@@ -108,7 +108,7 @@ func (p *Progress) NotLive() (names []string) {
 	return names
 }
 
-// Retry is the deployment for the nodes on which the rollout's is not live; none where it runs, or nothing is left to do.
+// Retry returns the deployment for the nodes on which the rollout's is not live; none where it runs, or nothing is left to do.
 func (p *Progress) Retry() (project.Deployment, error) {
 	was := p.Deployment
 	nodes := p.NotLive()
@@ -132,7 +132,7 @@ func (p *Progress) Retry() (project.Deployment, error) {
 	return d, nil
 }
 
-// exports are the outputs of the nodes of earlier stages, by role, node and name; nil where there are none.
+// exports returns the outputs of the nodes of earlier stages, by role, node and name; nil if there are none.
 func (p *Progress) exports(before string) (json.RawMessage, error) {
 	out := map[string]map[string]map[string]json.RawMessage{}
 	add := func(n NodeProgress) {
@@ -163,7 +163,7 @@ func (p *Progress) exports(before string) (json.RawMessage, error) {
 	return json.Marshal(out)
 }
 
-// others are the outputs of the nodes that a plan skips, from the rollouts before it, the newest first.
+// others returns the outputs of the nodes that a plan skips, from the rollouts before it, the newest first.
 func others(p *Plan, before []*Progress) (out []NodeProgress) {
 	for _, name := range slices.Concat(p.Left, p.Skipped) {
 		for _, old := range before {
@@ -230,7 +230,7 @@ func writeProgress(f vfs.FS, path string, text []byte) error {
 	return vfs.WriteFileAtomic(f, path, append(text, '\n'), 0o600)
 }
 
-// History are the rollouts whose files are in a folder, of one project or for "" of all, the newest first. A file that cannot be read is left out.
+// History returns the rollouts whose files are in a folder, of one project or for "" of all, the newest first. A file that cannot be read is left out.
 func History(dir string, name project.Name) ([]*Progress, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -30,13 +30,13 @@ type Order struct {
 	Run int `json:"run,omitempty"`
 	// Exports are what the nodes of earlier stages wrote: a JSON object by role, node and name.
 	Exports json.RawMessage `json:"exports,omitempty"`
-	// Leader is the token of the leader's election, where the node leads; 0 where it does not.
+	// Leader is the token of the leader's election, where the node leads; 0 if it does not.
 	Leader int64 `json:"leader,omitempty"`
 	// KV are the keys that the project sees, with their values: those of the rollout's begin, or of when its last wait ended.
 	KV map[string]string `json:"kv,omitempty"`
 }
 
-// ID is the ID of a deployment on the node: the hub's own for the first run, and one derived from it for later ones.
+// ID returns the ID of a deployment on the node: the hub's own for the first run, and one derived from it for later ones.
 func (o Order) ID(run int) project.ID {
 	if run <= 1 {
 		return o.Deployment.ID
@@ -123,7 +123,7 @@ type Unsure struct{ Err error }
 // Error is that of Err.
 func (u *Unsure) Error() string { return u.Err.Error() }
 
-// Unwrap gives Err.
+// Unwrap returns Err.
 func (u *Unsure) Unwrap() error { return u.Err }
 
 // Failure is the error of a rollout in which more nodes failed than the stage allows.
@@ -217,7 +217,7 @@ func (r *Rollout) change(f func(*Progress)) error {
 	return err
 }
 
-// node is what is known of a node.
+// node returns what is known of a node.
 func (r *Rollout) node(name string) NodeProgress {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -68,7 +68,7 @@ func (r *Rollout) waited(ctx context.Context, i int, anew bool) (err error) {
 	})
 }
 
-// failed are those of nodes that failed.
+// failed returns those of nodes that failed.
 func (r *Rollout) failed(nodes []Member) (names []string) {
 	for _, m := range nodes {
 		if r.node(m.Name).State == NodeFailed {
@@ -299,7 +299,7 @@ func (r *Rollout) apply(ctx context.Context, s PlanStage, m Member) error {
 	return nerr
 }
 
-// exportsOf are the outputs of a node's steps, by name: the later step's where two wrote the same.
+// exportsOf returns the outputs of a node's steps, by name: the later step's where two wrote the same.
 func exportsOf(out Outcome) map[string]json.RawMessage {
 	values := map[string]json.RawMessage{}
 	for _, o := range out.Outputs {
@@ -310,7 +310,7 @@ func exportsOf(out Outcome) map[string]json.RawMessage {
 	return values
 }
 
-// failureMessage is the message to the pusher about a node that failed.
+// failureMessage returns the message to the pusher about a node that failed.
 func (r *Rollout) failureMessage(m Member, n int, took time.Duration, out Outcome, first event.Event, err error) event.Event {
 	of := len(r.Plan.Nodes())
 	e := event.Event{Kind: event.Failure, Status: event.Bad, Procedure: Procedure, Step: m.Name, N: n, Of: of, Duration: took, Text: fmt.Sprintf("%d/%d %s  %s", n, of, m.Name, err)}

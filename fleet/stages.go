@@ -62,7 +62,7 @@ const (
 	maxSettle   = 100
 )
 
-// String is what is waited for, for people.
+// String returns what is waited for, for people.
 func (w Wait) String() string {
 	switch {
 	case w.TCP != "":
@@ -204,7 +204,7 @@ func (s Stage) check() error {
 	return nil
 }
 
-// share is how many of n nodes a number or a percentage is: all for "", at least one.
+// share returns how many of n nodes a number or a percentage is: all for "", at least one.
 func share(key, text string, n int) (int, error) {
 	if text == "" {
 		return max(n, 1), nil

@@ -101,7 +101,7 @@ func scanNode(row interface{ Scan(to ...any) error }) (n Node, err error) {
 	return n, nil
 }
 
-// List gives the nodes in the order of their names.
+// List returns the nodes in the order of their names.
 func (s *Store) List(ctx context.Context) ([]Node, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT `+nodeColumns+` FROM nodes ORDER BY name`)
 	if err != nil {
@@ -151,7 +151,7 @@ func (s *Store) RecordReport(ctx context.Context, name string, said NodeReport) 
 	return s.batch.Exec(ctx, `UPDATE nodes SET said = ? WHERE name = ?`, string(text), name)
 }
 
-// Known gives the nodes by their names.
+// Known returns the nodes by their names.
 func (s *Store) Known(ctx context.Context) (map[string]Node, error) {
 	list, err := s.List(ctx)
 	out := make(map[string]Node, len(list))

@@ -35,7 +35,7 @@ const (
 	Notify      Point = "notify"
 )
 
-// Points are all of them, in that order.
+// Points returns all of them, in that order.
 func Points() []Point {
 	return []Point{LowSpace, PreArchive, PostArchive, PreDeploy, PostDeploy, PreRollback, Rollback, Notify}
 }
@@ -61,7 +61,7 @@ type Description struct {
 	FreeBytes int64 `json:"free_bytes,omitempty"`
 }
 
-// Env is the description as environment variables.
+// Env returns the description as environment variables.
 func (d Description) Env() []string {
 	env := []string{
 		"CORPUS_POINT=" + string(d.Point),
@@ -102,7 +102,7 @@ type Hook struct {
 	Name, Path, File string
 }
 
-// Executables are the names of a folder's hooks in byte order: regular files that are executable, and not hidden. A folder that does not
+// Executables returns the names of a folder's hooks in byte order: regular files that are executable, and not hidden. A folder that does not
 // exist has none.
 func Executables(files fs.FS, dir string) ([]string, error) {
 	entries, err := fs.ReadDir(files, dir)

@@ -15,7 +15,7 @@ const (
 	Services = "services/"
 )
 
-// Owner is the project that a key, or a prefix of keys, belongs to; "" for those of all.
+// Owner returns the project that a key, or a prefix of keys, belongs to; "" for those of all.
 func Owner(key string) project.Name {
 	rest, ok := strings.CutPrefix(key, Projects)
 	if !ok {
@@ -31,7 +31,7 @@ func Owner(key string) project.Name {
 // maxSeen bounds the keys that a project sees, in bytes.
 const maxSeen = 512 << 10
 
-// Visible are the values that the steps of a project see: its own, those for all, and the services. More than 512 KiB is fault.Refused.
+// Visible returns the values that the steps of a project see: its own, those for all, and the services. More than 512 KiB is fault.Refused.
 func (s *Store) Visible(ctx context.Context, name project.Name) (map[string]string, error) {
 	out, size := map[string]string{}, 0
 	for _, prefix := range []string{Projects + string(name) + "/", Shared, Services} {

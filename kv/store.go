@@ -43,7 +43,7 @@ type Entry struct {
 	// Deleted tells, in a watch, that the key is gone.
 	Deleted bool      `json:"deleted,omitempty"`
 	Changed time.Time `json:"changed"`
-	// Expires is when its lease ends; zero where it has none.
+	// Expires is when its lease ends; zero if it has none.
 	Expires time.Time `json:"expires,omitzero"`
 	By      string    `json:"by,omitempty"`
 }
@@ -54,7 +54,7 @@ type Store struct {
 	now func() time.Time
 
 	mu sync.Mutex
-	// changed is closed, and made anew, at each change.
+	// changed is closed, and made again, at each change.
 	changed chan struct{}
 }
 
@@ -130,7 +130,7 @@ func (s *Store) Set(ctx context.Context, p Put) (revision int64, err error) {
 	return revision, err
 }
 
-// Delete deletes a key; one that is not there is fault.Refused, and so is another revision than want. Durable on return.
+// Delete deletes a key; one that does not exist is fault.Refused, and so is another revision than want. Durable on return.
 func (s *Store) Delete(ctx context.Context, key string, want *int64) error {
 	if err := CheckKey(key); err != nil {
 		return err
@@ -155,7 +155,7 @@ func (s *Store) Delete(ctx context.Context, key string, want *int64) error {
 }
 
 func missing(key string) error {
-	return fault.New(fault.Refused, "kv", "there is no key %s", key).WithHint("corpus-git kv list")
+	return fault.New(fault.Refused, "kv", "no key %s", key).WithHint("corpus-git kv list")
 }
 
 func expects(verb, key string, want *int64, old Entry, there bool) error {
@@ -253,7 +253,7 @@ func get(ctx context.Context, q querier, key string, now time.Time) (e Entry, th
 	return list[0], true, nil
 }
 
-// Get finds a key; ok is false where it is not there.
+// Get finds a key; ok is false if it does not exist.
 func (s *Store) Get(ctx context.Context, key string) (e Entry, ok bool, err error) {
 	if err := CheckKey(key); err != nil {
 		return e, false, err
@@ -261,7 +261,7 @@ func (s *Store) Get(ctx context.Context, key string) (e Entry, ok bool, err erro
 	return get(ctx, s.db, key, s.now())
 }
 
-// List gives the keys that begin with a prefix, in byte order.
+// List returns the keys that begin with a prefix, in byte order.
 func (s *Store) List(ctx context.Context, prefix string) ([]Entry, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT `+columns+` FROM kv WHERE deleted = 0 AND (expires = 0 OR expires > ?) AND key >= ? AND key < ? ORDER BY key`, s.now().UnixNano(), prefix, prefix+"\x7f") // keys are ASCII
 	if err != nil {
@@ -270,7 +270,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]Entry, error) {
 	return scan(rows)
 }
 
-// Since gives what changed after a revision, in the order of the changes, and the newest revision: of a key that changed several times the last change.
+// Since returns what changed after a revision, in the order of the changes, and the newest revision: of a key that changed several times the last change.
 func (s *Store) Since(ctx context.Context, after int64) (out []Entry, newest int64, err error) {
 	if newest, err = s.Revision(ctx); err != nil {
 		return nil, 0, err
@@ -289,7 +289,7 @@ func (s *Store) Revision(ctx context.Context) (revision int64, err error) {
 	return revision, err
 }
 
-// Expire deletes what has a lease that has ended, and gives when the next one ends: zero where there is none.
+// Expire deletes what has a lease that has ended, and gives when the next one ends: zero if there is none.
 func (s *Store) Expire(ctx context.Context) (due time.Time, err error) {
 	gone := 0
 	err = s.change(ctx, func(tx *sql.Tx) error {
@@ -343,7 +343,7 @@ func Match(pattern, key string) bool {
 	return strings.HasSuffix(rest, parts[len(parts)-1])
 }
 
-// RevisionAt is a revision that was the newest at a time, or an older one: what changed after it may have changed before that time, never the other way round.
+// RevisionAt returns a revision that was the newest at a time, or an older one: what changed after it may have changed before that time, never the other way round.
 func (s *Store) RevisionAt(ctx context.Context, at time.Time) (revision int64, err error) {
 	var newest, first sql.NullInt64
 	err = s.db.QueryRowContext(ctx, `SELECT (SELECT max(revision) FROM kv WHERE changed <= ?), (SELECT min(revision) FROM kv WHERE changed > ?)`, at.UnixNano(), at.UnixNano()).Scan(&newest, &first)

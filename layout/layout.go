@@ -9,19 +9,19 @@ import (
 // Root is the directory that holds projects/, salt/ and pillar/: /srv in production.
 type Root string
 
-// Path is the root directory itself.
+// Path returns the root directory itself.
 func (r Root) Path() string { return string(r) }
 
-// Projects is the directory with one folder per project.
+// Projects returns the directory with one folder per project.
 func (r Root) Projects() string { return filepath.Join(string(r), "projects") }
 
-// Salt is the first Salt file root (salt:// of base).
+// Salt returns the first Salt file root (salt:// of base).
 func (r Root) Salt() string { return filepath.Join(string(r), "salt") }
 
-// Pillar is the Salt pillar root.
+// Pillar returns the Salt pillar root.
 func (r Root) Pillar() string { return filepath.Join(string(r), "pillar") }
 
-// PillarTop is the top file of the pillar root, which lists every linked project.
+// PillarTop returns the top file of the pillar root, which lists every linked project.
 func (r Root) PillarTop() string { return filepath.Join(r.Pillar(), "top.sls") }
 
 // ModuleDirs names the folders of a project's .salt that hold its own Salt modules;
@@ -31,7 +31,7 @@ func ModuleDirs() []string {
 	return []string{"_modules", "_states", "_grains", "_renderers", "_returners", "_runners", "_utils", "_sdb", "_pillar", "_pillars", "_outputters"}
 }
 
-// Modules is the folder of Salt's own root that collects modules of one kind.
+// Modules returns the folder of Salt's own root that collects modules of one kind.
 func (r Root) Modules(kind string) string { return filepath.Join(r.Salt(), kind) }
 
 // RestoreTemp is where a restore writes before it renames everything into place.
@@ -40,7 +40,7 @@ func (r Root) RestoreTemp() string { return filepath.Join(string(r), ".corpus-gi
 // DefaultState is where State is if not configured.
 func (r Root) DefaultState() State { return State(filepath.Join(string(r), ".corpus-git")) }
 
-// Project are the paths of one project. The name must be a valid project.Name.
+// Project returns the paths of one project. The name must be a valid project.Name.
 func (r Root) Project(name string) Project { return Project{root: r, name: name} }
 
 // Project computes the paths of one project.
@@ -49,64 +49,64 @@ type Project struct {
 	name string
 }
 
-// Name is the project's name.
+// Name returns the project's name.
 func (p Project) Name() string { return p.name }
 
-// Dir is the project's folder, which holds everything below.
+// Dir returns the project's folder, which holds everything below.
 func (p Project) Dir() string { return filepath.Join(p.root.Projects(), p.name) }
 
-// Live is the working copy that runs: a checkout with .git and .salt.
+// Live returns the working copy that runs: a checkout with .git and .salt.
 func (p Project) Live() string { return filepath.Join(p.Dir(), "project") }
 
-// Pillar is the checkout of the pillar.
+// Pillar returns the checkout of the pillar.
 func (p Project) Pillar() string { return filepath.Join(p.Dir(), "pillar") }
 
-// Data is the persistent data that no deployment touches.
+// Data returns the persistent data that no deployment touches.
 func (p Project) Data() string { return filepath.Join(p.Dir(), "data") }
 
-// Local is the file with this machine's overrides of the project's configuration.
+// Local returns the file with this machine's overrides of the project's configuration.
 func (p Project) Local() string { return filepath.Join(p.Dir(), LocalFile) }
 
-// Git is the folder of the two bare repositories.
+// Git returns the folder of the two bare repositories.
 func (p Project) Git() string { return filepath.Join(p.Dir(), "git") }
 
-// ProjectGit is the bare repository of the code.
+// ProjectGit returns the bare repository of the code.
 func (p Project) ProjectGit() string { return filepath.Join(p.Git(), "project.git") }
 
-// PillarGit is the bare repository of the pillar.
+// PillarGit returns the bare repository of the pillar.
 func (p Project) PillarGit() string { return filepath.Join(p.Git(), "pillar.git") }
 
-// Modules is the folder of the bare repositories of the code's submodules.
+// Modules returns the folder of the bare repositories of the code's submodules.
 func (p Project) Modules() string { return filepath.Join(p.Git(), "modules") }
 
-// PillarModules is the folder of the bare repositories of the pillar's submodules.
+// PillarModules returns the folder of the bare repositories of the pillar's submodules.
 func (p Project) PillarModules() string { return filepath.Join(p.Git(), "pillar-modules") }
 
-// Recipes is the folder of the bare repositories of recipes that the project extends by their URLs.
+// Recipes returns the folder of the bare repositories of recipes that the project extends by their URLs.
 func (p Project) Recipes() string { return filepath.Join(p.Git(), "recipes") }
 
-// Archives is the folder of archives.
+// Archives returns the folder of archives.
 func (p Project) Archives() string { return filepath.Join(p.Dir(), "archives") }
 
-// Salt is the deployment recipe inside the working copy.
+// Salt returns the deployment recipe inside the working copy.
 func (p Project) Salt() string { return filepath.Join(p.Live(), SaltDir) }
 
-// SaltLink is the link by which Salt finds the recipe: <root>/salt/makina-projects/<name>.
+// SaltLink returns the link by which Salt finds the recipe: <root>/salt/makina-projects/<name>.
 func (p Project) SaltLink() string {
 	return filepath.Join(p.root.Salt(), ProjectsNamespace, p.name)
 }
 
-// PillarLink is the link by which Salt finds the pillar: <root>/pillar/makina-projects/<name>.
+// PillarLink returns the link by which Salt finds the pillar: <root>/pillar/makina-projects/<name>.
 func (p Project) PillarLink() string {
 	return filepath.Join(p.root.Pillar(), ProjectsNamespace, p.name)
 }
 
-// Archive is the folder of one archive: <YYYY-MM-DD_hh_mm-ss>_<id>, the time in its own location.
+// Archive returns the folder of one archive: <YYYY-MM-DD_hh_mm-ss>_<id>, the time in its own location.
 func (p Project) Archive(t time.Time, id string) string {
 	return filepath.Join(p.Archives(), ArchiveName(t, id))
 }
 
-// Root is the root the project is under.
+// Root returns the root the project is under.
 func (p Project) Root() Root { return p.root }
 
 const (
@@ -132,7 +132,7 @@ const (
 
 const archiveTime = "2006-01-02_15_04-05"
 
-// ArchiveName is the name of an archive's folder.
+// ArchiveName returns the name of an archive's folder.
 func ArchiveName(t time.Time, id string) string { return t.Format(archiveTime) + "_" + id }
 
 // ParseArchiveName splits an archive's folder name; ok is false for any other name.

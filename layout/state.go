@@ -5,82 +5,82 @@ import "path/filepath"
 // State is the directory of corpus-git's own state. Neither Salt nor git reads it.
 type State string
 
-// Path is the state directory itself.
+// Path returns the state directory itself.
 func (s State) Path() string { return string(s) }
 
-// Database is the SQLite file: keys, grants, projects, deployments, audit.
+// Database returns the SQLite file: keys, grants, projects, deployments, audit.
 func (s State) Database() string { return filepath.Join(string(s), "corpus-git.db") }
 
-// Socket is the unix socket of the running server.
+// Socket returns the unix socket of the running server.
 func (s State) Socket() string { return filepath.Join(string(s), "control.sock") }
 
-// Lock is the file whose advisory lock the owner of the state holds.
+// Lock returns the file whose advisory lock the owner of the state holds.
 func (s State) Lock() string { return filepath.Join(string(s), "lock") }
 
-// Addresses is the file with the addresses on which the running server listens.
+// Addresses returns the file with the addresses on which the running server listens.
 func (s State) Addresses() string { return filepath.Join(string(s), "addr.json") }
 
-// Clean is the file that exists while no process owns the state and its last owner shut down cleanly.
+// Clean returns the file that exists while no process owns the state and its last owner shut down cleanly.
 func (s State) Clean() string { return filepath.Join(string(s), "clean") }
 
 // RestoreTemp is where a restore writes the state before it is renamed into place.
 func (s State) RestoreTemp() string { return filepath.Clean(string(s)) + "-restore" }
 
-// HostKey is the server's ed25519 host key.
+// HostKey returns the server's ed25519 host key.
 func (s State) HostKey() string { return filepath.Join(string(s), "ssh_host_ed25519_key") }
 
 // AgentHub names the hub that this machine's agent connects to.
 func (s State) AgentHub() string { return filepath.Join(string(s), "agent.json") }
 
-// AgentKey is the private key with which this machine's agent authenticates to its hub.
+// AgentKey returns the private key with which this machine's agent authenticates to its hub.
 func (s State) AgentKey() string { return filepath.Join(string(s), "agent_key") }
 
 // AgentPrograms holds the programs that this machine's hub has sent for its agent.
 func (s State) AgentPrograms() string { return filepath.Join(string(s), "agent_programs") }
 
-// Rollout is the progress of a rollout.
+// Rollout returns the progress of a rollout.
 func (s State) Rollout(id string) string { return filepath.Join(string(s), "rollouts", id+".json") }
 
 // BundleSigners holds the keys whose bundles are deployed here, as authorized_keys has them.
 func (s State) BundleSigners() string { return filepath.Join(string(s), "bundle_signers") }
 
-// HostKeyECDSA is the server's ECDSA host key, for clients that don't know ed25519.
+// HostKeyECDSA returns the server's ECDSA host key, for clients that don't know ed25519.
 func (s State) HostKeyECDSA() string { return filepath.Join(string(s), "ssh_host_ecdsa_key") }
 
-// ServerLog is the log of the server process, JSON lines.
+// ServerLog returns the log of the server process, JSON lines.
 func (s State) ServerLog() string { return filepath.Join(string(s), "server.log") }
 
-// Journal is the append-only journal of one project's deployments.
+// Journal returns the append-only journal of one project's deployments.
 func (s State) Journal(project string) string {
 	return filepath.Join(string(s), "journal", project+".journal")
 }
 
-// Journals is the folder of all journals.
+// Journals returns the folder of all journals.
 func (s State) Journals() string { return filepath.Join(string(s), "journal") }
 
-// Events is the folder of one project's event logs.
+// Events returns the folder of one project's event logs.
 func (s State) Events(project string) string { return filepath.Join(string(s), "events", project) }
 
-// EventLog is the event log of one deployment, JSON lines.
+// EventLog returns the event log of one deployment, JSON lines.
 func (s State) EventLog(project, id string) string {
 	return filepath.Join(s.Events(project), id+".jsonl")
 }
 
-// Hooks is the folder of the server's own hooks for one point.
+// Hooks returns the folder of the server's own hooks for one point.
 func (s State) Hooks(point string) string { return filepath.Join(string(s), HooksDir, point+".d") }
 
 // Steps is where programs of the operator's apply steps of further tools: <group>/run.
 func (s State) Steps() string { return filepath.Join(string(s), "steps.d") }
 
-// SaltConfig is the configuration directory of salt-call for one deployment.
+// SaltConfig returns the configuration directory of salt-call for one deployment.
 func (s State) SaltConfig(project, id string) string {
 	return filepath.Join(string(s), "salt", project, id)
 }
 
-// Recipes is the folder of the private copies of recipes that run.
+// Recipes returns the folder of the private copies of recipes that run.
 func (s State) Recipes() string { return filepath.Join(string(s), "recipes") }
 
-// RecipesOf is the folder of one deployment's private copies.
+// RecipesOf returns the folder of one deployment's private copies.
 func (s State) RecipesOf(id string) string { return filepath.Join(s.Recipes(), id) }
 
 // Recipe is one private copy of a deployment: of the commit that it brings, or of the one that was live before.
@@ -91,22 +91,22 @@ func (s State) Resume(project string) string {
 	return filepath.Join(string(s), "resume", project+".json")
 }
 
-// Undo is the folder of one deployment's undo log.
+// Undo returns the folder of one deployment's undo log.
 func (s State) Undo(id string) string { return filepath.Join(string(s), "undo", id) }
 
-// LiveUndo is the folder of the undo logs of a project's deployments that went live, one folder each: an ascending number, a hyphen, the
+// LiveUndo returns the folder of the undo logs of a project's deployments that went live, one folder each: an ascending number, a hyphen, the
 // ID.
 func (s State) LiveUndo(project string) string {
 	return filepath.Join(string(s), "undo", "live", project)
 }
 
-// Underway is the folder of notes on projects in which something is running.
+// Underway returns the folder of notes on projects in which something is running.
 func (s State) Underway() string { return filepath.Join(string(s), "underway") }
 
-// Processes is the folder of notes on running commands.
+// Processes returns the folder of notes on running commands.
 func (s State) Processes() string { return filepath.Join(string(s), "processes") }
 
-// ReserveFile is a file that is removed when the disk is full, to have room for the rollback.
+// ReserveFile returns a file that is removed when the disk is full, to have room for the rollback.
 func (s State) ReserveFile() string { return filepath.Join(string(s), "ballast") }
 
 // Extends holds the commits of the recipes that a project's releases extend.
@@ -114,21 +114,21 @@ func (s State) Extends(project string) string {
 	return filepath.Join(string(s), "extends", project+".json")
 }
 
-// Passwords is the file of the secrets that one project's templates generated.
+// Passwords returns the file of the secrets that one project's templates generated.
 func (s State) Passwords(project string) string {
 	return filepath.Join(string(s), "passwords", project+".json")
 }
 
-// ResetPerms is the program that templates know as the location resetperms.
+// ResetPerms returns the program that templates know as the location resetperms.
 func (s State) ResetPerms() string { return filepath.Join(string(s), "bin", "reset-perms") }
 
 // ACME has the accounts, keys and certificates of the web listener that an authority gave.
 func (s State) ACME() string { return filepath.Join(string(s), "acme") }
 
-// Skeletons is the folder of the operator's skeletons, a folder each.
+// Skeletons returns the folder of the operator's skeletons, a folder each.
 func (s State) Skeletons() string { return filepath.Join(string(s), "skeletons") }
 
-// Containers is the folder of the containers of this machine: their records, root file systems and credentials. It is in no backup.
+// Containers returns the folder of the containers of this machine: their records, root file systems and credentials. It is in no backup.
 func (s State) Containers() string { return filepath.Join(string(s), "containers") }
 
 // Trash is where large folders are moved before they are deleted in the background.

@@ -85,7 +85,7 @@ func (r *Report) Import() (doc status.Import, fixes []Fix) {
 
 func place(file string, line int) string { return fault.Pos{File: file, Line: line}.String() }
 
-// line is the line of a fix in the project in dir, before and after; ok is false where the word does not occur exactly once.
+// line returns the line of a fix in the project in dir, before and after; ok is false if the word does not occur exactly once.
 func (f Fix) line(dir string) (lines []string, n int, out status.ImportLine, ok bool) {
 	if f.at.Line < 1 || !filepath.IsLocal(f.at.File) || !strings.HasPrefix(f.at.File, layout.SaltDir+"/") {
 		return nil, 0, out, false
@@ -108,7 +108,7 @@ func (f Fix) line(dir string) (lines []string, n int, out status.ImportLine, ok 
 	return lines, n, status.ImportLine{File: f.at.File, Line: f.at.Line, Old: line, New: strings.Replace(line, f.Old, f.New, 1)}, true
 }
 
-// Lines are those that fixes would change in the project in dir.
+// Lines returns those that fixes would change in the project in dir.
 func Lines(dir string, fixes []Fix) (out []status.ImportLine) {
 	for _, f := range fixes {
 		if _, _, l, ok := f.line(dir); ok && !slices.Contains(out, l) {

@@ -49,7 +49,7 @@ func (q *Request) Check() (err error) {
 // noName matches characters that are not allowed in a project's name.
 var noName = regexp.MustCompile(`[^a-z0-9-]+`)
 
-// folderName is the project's name by its folder's.
+// folderName returns the project's name by its folder's.
 func folderName(dir string) project.Name {
 	name := strings.Trim(noName.ReplaceAllString(strings.ToLower(filepath.Base(dir)), "-"), "-")
 	if _, err := project.ParseName(name); err != nil {

@@ -37,7 +37,7 @@ func (r *Report) Counts() string {
 	return strings.Join(parts, ", ")
 }
 
-// Error is an error of Problems without secrets; as a push has them, the text is the place, and the cause alone.
+// Error returns an error of Problems without secrets; as a push has them, the text is the place, and the cause alone.
 func (r *Report) Error(err error) (text, hint string, hidden error) {
 	text = r.Redact(fault.Cause(err))
 	hidden = r.hide.Error(err)
@@ -47,7 +47,7 @@ func (r *Report) Error(err error) (text, hint string, hidden error) {
 	return text, r.Redact(fault.HintOf(hidden)), hidden
 }
 
-// Document is the report as JSON has it.
+// Document returns the report as JSON has it.
 func (r *Report) Document() status.Lint {
 	out := status.Lint{Version: status.Version, Project: r.Project, Problems: []status.LintProblem{}, Warnings: []status.LintWarning{}, Notes: []string{}}
 	for _, err := range r.Problems {

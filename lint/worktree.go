@@ -74,7 +74,7 @@ func (w *worktree) commitTo(ctx context.Context, to string) (project.Commit, err
 	return project.Commit(commit), nil
 }
 
-// repository is the environment in which git sees the folder: as the work tree that it is, with a copy of its index, or else as one of an
+// repository returns the environment in which git sees the folder: as the work tree that it is, with a copy of its index, or else as one of an
 // empty repository.
 func (w *worktree) repository(ctx context.Context, objects string) ([]string, error) {
 	index := filepath.Join(w.tmp, "index")
@@ -113,7 +113,7 @@ func (w *worktree) repository(ctx context.Context, objects string) ([]string, er
 	return env, nil
 }
 
-// clean is the environment without git's own variables, and with more.
+// clean returns the environment without git's own variables, and with more.
 func (w *worktree) clean(more ...string) []string {
 	var out []string
 	for _, v := range w.env {

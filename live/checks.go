@@ -29,13 +29,13 @@ type Checks struct {
 	Log    zerolog.Logger
 }
 
-// checkID is the ID of a period's notification, the same each time.
+// checkID returns the ID of a period's notification, the same each time.
 func checkID(name project.Name, p project.CheckPeriod) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%t\x00%d", name, p.Check, p.Good, p.Since.UnixNano()))
 	return "check_" + hex.EncodeToString(sum[:16])
 }
 
-// Of are the periodic checks of a project's live release; none where it was undeployed.
+// Of returns the periodic checks of a project's live release; none where it was undeployed.
 func (c Checks) Of(ctx context.Context, name project.Name) (watch.Release, error) {
 	if gone, err := c.Undeployed(ctx, name); err != nil || gone {
 		return watch.Release{}, err

@@ -14,7 +14,7 @@ type Choices struct {
 	keep         project.Retention
 }
 
-// StoreOtherBranches is whether pushes to other branches than the one that deploys are stored; set is false where the project does not say.
+// StoreOtherBranches is whether pushes to other branches than the one that deploys are stored; set is false if the project does not say.
 func (c Choices) StoreOtherBranches() (store, set bool) { return c.store, c.set }
 
 // Retention is which of the project's archives are kept.

@@ -18,7 +18,7 @@ type Converge struct {
 	Server func() project.ConvergePolicy
 }
 
-// Watches are the keys that what is live watches, and whether it runs on nodes; none where nothing is live.
+// Watches returns the keys that what is live watches, and whether it runs on nodes; none if nothing is live.
 func (c Converge) Watches(ctx context.Context, name project.Name) (w project.Watches, nodes bool, err error) {
 	if gone, err := c.Undeployed(ctx, name); err != nil || gone {
 		return w, false, err
@@ -30,7 +30,7 @@ func (c Converge) Watches(ctx context.Context, name project.Name) (w project.Wat
 	return l.Prepared.Cfg.Watches(), l.Prepared.Rollout != nil, nil
 }
 
-// Plan is that of the live release; none where there is none, where it was undeployed, and where it runs on nodes.
+// Plan is that of the live release; none if there is none, where it was undeployed, and where it runs on nodes.
 func (c Converge) Plan(ctx context.Context, name project.Name) (converge.Plan, error) {
 	if gone, err := c.Undeployed(ctx, name); err != nil || gone {
 		c.Registers(name, nil)

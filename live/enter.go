@@ -45,7 +45,7 @@ func (u Units) Enter(ctx context.Context, name project.Name, argv []string, t *t
 		return u.Run(ctx, name, argv, begin, stdin, stdout, stderr)
 	}
 	if _, err := os.Stat(u.cfg.Tools.Root.Project(name.String()).Live()); err != nil {
-		return 0, fault.New(fault.Refused, "enter", "nothing of %s is live yet", name)
+		return 0, fault.New(fault.Refused, "enter", "%s has no live release yet", name)
 	}
 	c, err := u.cfg.Tools.Command(l.Prepared, l.Deployment, "enter", host.Shell{Argv: argv, RunAs: user, KeepLocale: true})
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 
 // Repository is what is read of a project's repository; receive's implements it.
 type Repository interface {
-	// Live is the deployed branch and its commit, "" and "" before the first deployment.
+	// Live returns the deployed branch and its commit, "" and "" before the first deployment.
 	Live(context.Context) (ref string, c project.Commit, err error)
 	Tree(ctx context.Context, c project.Commit, in project.Incoming) (fs.FS, error)
 	Submodules(ctx context.Context, c project.Commit, in project.Incoming, want project.SubmoduleRequest) (fs.FS, error)
@@ -65,7 +65,7 @@ func (p *Projects) Release(ctx context.Context, name project.Name) (Release, err
 	return Release{prep, d, hide}, err
 }
 
-// Cfg is the configuration of what is live.
+// Cfg returns the configuration of what is live.
 func (p *Projects) Cfg(ctx context.Context, name project.Name) (*project.Cfg, error) {
 	prep, _, err := p.prepared(ctx, name, redact.None(), nil)
 	if err != nil {
@@ -100,7 +100,7 @@ func (p *Projects) Recipe(ctx context.Context, name project.Name, values bool) (
 	return recipes, files, said, err
 }
 
-// prepared is the configuration of the live release, and a deployment that represents it; hide is extended by the pillar's values. then, if
+// prepared returns the configuration of the live release, and a deployment that represents it; hide is extended by the pillar's values. then, if
 // not nil, may read the sources, which are closed afterwards.
 func (p *Projects) prepared(ctx context.Context, name project.Name, hide *redact.Redactor, then func(*procedures.Prepared, procedures.Sources) error) (prep *procedures.Prepared, d project.Deployment, err error) {
 	// The trees use their repositories until this context ends; the caller's may last as long as the server.
@@ -172,7 +172,7 @@ func (p *Projects) submodules(ctx context.Context, d project.Deployment, src *pr
 	return more, nil
 }
 
-// openInside is a folder that its owner may change while it is read, nil where it, or the file in it that is wanted, is missing.
+// openInside returns a folder that its owner may change while it is read, nil if it, or the file in it that is wanted, is missing.
 func openInside(dir, file string) (fs.FS, error) {
 	tree, err := vfs.Beneath(dir)
 	if err == nil {
@@ -184,7 +184,7 @@ func openInside(dir, file string) (fs.FS, error) {
 	return tree, err
 }
 
-// liveTree are the files of a repository's commit that is live; nil where none is.
+// liveTree returns the files of a repository's commit that is live; nil if none is.
 func liveTree(ctx context.Context, r Repository) (fs.FS, project.Commit, error) {
 	_, commit, err := r.Live(ctx)
 	if err != nil || commit == "" {

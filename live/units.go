@@ -48,7 +48,7 @@ func (u Units) runner(l Release) *units.Runner {
 	}
 }
 
-// uptime is the time since the machine started.
+// uptime returns the time since the machine started.
 func uptime() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
@@ -175,7 +175,7 @@ func (u Units) Run(ctx context.Context, name project.Name, argv []string, begin 
 		return 0, err
 	}
 	if _, err := os.Stat(u.cfg.Tools.Root.Project(name.String()).Live()); err != nil {
-		return 0, fault.New(fault.Refused, "run", "nothing of %s is live yet", name)
+		return 0, fault.New(fault.Refused, "run", "%s has no live release yet", name)
 	}
 	user := u.cfg.Tools.ProjectUser(l.Prepared)
 	c, err := u.cfg.Tools.Command(l.Prepared, l.Deployment, "run", host.Shell{Argv: argv, RunAs: user, KeepLocale: true})

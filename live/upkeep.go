@@ -20,7 +20,7 @@ type Difference struct {
 
 // Upkeep is the present state of what deployments maintain around a project.
 type Upkeep struct {
-	// User is the account that the project runs as, "" where nothing is live.
+	// User is the account that the project runs as, "" if nothing is live.
 	User string
 	// Differs is empty where the procedures sync and fixperms would change nothing.
 	Differs []Difference

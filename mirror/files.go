@@ -71,7 +71,7 @@ func (m *Mirror) file(ctx context.Context, f File, renew bool) (Outcome, error) 
 	return out, m.pin(func(l *Lock) { l.Files[f.Path] = LockedFile{f.URL, sum, size} })
 }
 
-// sumOf is the SHA-256 of a file, and its size.
+// sumOf returns the SHA-256 of a file, and its size.
 func sumOf(name string) (string, int64, error) {
 	f, err := os.Open(name) //nolint:gosec // below the mirror's folder
 	if err != nil {

@@ -44,7 +44,7 @@ type Lock struct {
 	Files        map[string]LockedFile       `json:"files"`
 }
 
-// LockName is the lock of a list: repos.lock for repos.yaml.
+// LockName returns the lock of a list: repos.lock for repos.yaml.
 func LockName(list string) string { return strings.TrimSuffix(list, filepath.Ext(list)) + ".lock" }
 
 // ReadLock reads a lock; a missing one is empty.
@@ -75,7 +75,7 @@ func ReadLock(name string) (*Lock, error) {
 	return l, nil
 }
 
-// invalid is the path of a pin whose hash is none, "" where all are.
+// invalid returns the path of a pin whose hash is none, "" if all are.
 func (l *Lock) invalid() string {
 	for p, r := range l.Repositories {
 		if !plumbing.IsHash(r.Object) || !plumbing.IsHash(r.Commit) {

@@ -39,7 +39,7 @@ type Mirror struct {
 
 // Options are those of Sync.
 type Options struct {
-	// Jobs is how many entries are copied at once, at least 1.
+	// Jobs is how many entries to copy in parallel, at least 1.
 	Jobs int
 	// Update are the paths whose pins are renewed; All renews every one.
 	Update []string
@@ -205,7 +205,7 @@ func resolve(r Repository, there []submodule.Ref) (submodule.Wanted, error) {
 		WithHint("name one of them whole:  refs/tags/%s", r.Revision)
 }
 
-// wanted is what is pinned. A tag that leads elsewhere there now is refused; a branch may go on, and one that is gone may be here.
+// wanted returns what is pinned. A tag that leads elsewhere there now is refused; a branch may go on, and one that is gone may be here.
 func (old LockedRepository) wanted(r Repository, there []submodule.Ref) (submodule.Wanted, error) {
 	w := submodule.Wanted{Ref: old.Ref, Object: plumbing.NewHash(old.Object)}
 	for _, x := range there {

@@ -77,7 +77,7 @@ func mailClient(s config.Sink) (*mail.Client, error) {
 	return mail.NewClient(host, options...)
 }
 
-// message is the mail of a notification.
+// message returns the mail of a notification.
 func (w *Worker) message(ctx context.Context, s config.Sink, n project.Notification) (*mail.Msg, error) {
 	m := mail.NewMsg()
 	if err := m.From(s.From); err != nil {
@@ -114,7 +114,7 @@ func (w *Worker) message(ctx context.Context, s config.Sink, n project.Notificat
 	return m, nil
 }
 
-// receivers are the addresses that a notification is sent to: the administrators', and that of the project's creator.
+// receivers returns the addresses that a notification is sent to: the administrators', and that of the project's creator.
 func receivers(s config.Sink, n project.Notification) []string {
 	out := slices.Clone(s.To)
 	if n.Event != project.EventCreated || n.By == nil {

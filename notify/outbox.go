@@ -112,7 +112,7 @@ func (o *Outbox) add(ctx context.Context, tx db.Execer, n project.Notification, 
 	return nil
 }
 
-// AddNow adds notifications in a transaction of their own, where there is no record. They are durable on return.
+// AddNow adds notifications in a transaction of their own, if there is no record. They are durable on return.
 func (o *Outbox) AddNow(ctx context.Context, list ...project.Notification) error {
 	tx, err := o.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -135,7 +135,7 @@ func (o *Outbox) wakeUp() {
 	}
 }
 
-// takes reports whether a sink's filters accept a notification. One that is about no project passes only where there is no filter of
+// takes reports whether a sink's filters accept a notification. One that is about no project passes only if there is no filter of
 // projects or environments.
 func (o *Outbox) takes(s config.Sink, n project.Notification) bool {
 	if len(s.Projects) > 0 && !slices.ContainsFunc(s.Projects, func(glob string) bool {
@@ -222,7 +222,7 @@ func (o *Outbox) List(ctx context.Context, name project.Name, state State, limit
 	return out, rows.Err()
 }
 
-// Get is the delivery of a notification to a sink.
+// Get returns the delivery of a notification to a sink.
 func (o *Outbox) Get(ctx context.Context, id, sink string) (Delivery, error) {
 	d, err := scanDelivery(o.db.QueryRowContext(ctx, deliveryColumns+`WHERE n.id = ? AND d.sink = ?`, id, sink))
 	if errors.Is(err, sql.ErrNoRows) {

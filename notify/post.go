@@ -92,7 +92,7 @@ func sign(h http.Header, secrets []project.Secret, id string, at time.Time, body
 	return nil
 }
 
-// document is the body that a kind of sink is sent.
+// document returns the body that a kind of sink is sent.
 func document(kind string, n project.Notification) ([]byte, error) {
 	var doc any
 	switch kind {
@@ -125,7 +125,7 @@ var (
 	discord = strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "~", `\~`, "`", "\\`", "|", `\|`, ">", `\>`, "[", `\[`, "]", `\]`, "#", `\#`, "<", `\<`)
 )
 
-// plain is a notification as text: its title and details.
+// plain returns a notification as text: its title and details.
 func plain(n project.Notification) string {
 	return strings.Join(append([]string{title(n)}, details(n)...), "\n")
 }

@@ -9,7 +9,7 @@ import (
 	"corpus-git/project"
 )
 
-// title is a notification in one line.
+// title returns a notification in one line.
 func title(n project.Notification) string {
 	where := string(n.Project)
 	if n.Environment != "" {
@@ -69,7 +69,7 @@ func title(n project.Notification) string {
 	return printable.Line(where + ": " + what)
 }
 
-// details are what else people are told, one line each.
+// details returns what else people are told, one line each.
 func details(n project.Notification) (out []string) {
 	add := func(format string, args ...any) { out = append(out, printable.Line(fmt.Sprintf(format, args...))) }
 	if d := n.Deployment; d != nil {

@@ -113,7 +113,7 @@ func (w *Worker) leave(name string) {
 	delete(w.busy, name)
 }
 
-// dueSinks are the names of the sinks with due deliveries, including those no longer configured.
+// dueSinks returns the names of the sinks with due deliveries, including those no longer configured.
 func (w *Worker) dueSinks(ctx context.Context) map[string]bool {
 	out := map[string]bool{}
 	rows, err := w.Outbox.db.QueryContext(ctx, `SELECT DISTINCT sink FROM deliveries WHERE state = 'waiting' AND next <= ?`, w.Outbox.now().UnixNano())
@@ -198,7 +198,7 @@ func (w *Worker) sink(name string) (config.Sink, error) {
 	return config.Sink{}, permanent{errors.New("the configuration has no such sink any more")}
 }
 
-// first is the first delivery to a sink that was due at a time.
+// first returns the first delivery to a sink that was due at a time.
 func (w *Worker) first(ctx context.Context, name string, at time.Time) (d due, ok bool, err error) {
 	var body []byte
 	err = w.Outbox.db.QueryRowContext(ctx, `SELECT d.seq, d.attempts, n.body FROM deliveries d JOIN notifications n ON n.seq = d.notification
@@ -253,7 +253,7 @@ func (w *Worker) ended(ctx context.Context, sink string, d due, err error) error
 	return err
 }
 
-// Pause is the delay after failed attempt number n, from 1: first, doubled each time, at most longest; multiplied by three quarters to five
+// Pause returns the delay after failed attempt number n, from 1: first, doubled each time, at most longest; multiplied by three quarters to five
 // quarters, by a random number from 0 to 1, so that simultaneous failures are not retried simultaneously.
 func Pause(attempts int, first, longest time.Duration, chance float64) time.Duration {
 	p := longest

@@ -53,12 +53,12 @@ func (dep *deployment) approved(ctx context.Context) (ok bool, err error) {
 		return false, p.approvals.Void(ctx, r, why)
 	}
 	if done, err := p.approvals.End(ctx, r.ID, approval.Deployed, "", "", d.ID); err != nil || !done {
-		return false, errors.Join(err, fault.New(fault.Refused, "", "%s no longer waits", r.ID.Short()))
+		return false, errors.Join(err, fault.New(fault.Refused, "", "%s is no longer waiting", r.ID.Short()))
 	}
 	a := &demands.Approval{Request: string(r.ID), RequestedBy: r.Deployment.Pusher.Key, By: r.Names(), Plan: r.Plan}
 	text := "approved by " + strings.Join(r.Names(), ", ")
 	if v := r.Broken(); v != nil {
-		a.BreakGlass, text = v.Reason, "approved by nobody else: "+v.By.Key+" broke the glass: "+v.Reason
+		a.BreakGlass, text = v.Reason, "approved by nobody else: "+v.By.Key+"deployed without approval: "+v.Reason
 	}
 	dep.env.Deployment.Approval = a
 	dep.update(func(rec *project.Record) { rec.Approval = a })
@@ -90,7 +90,7 @@ func (dep *deployment) park(ctx context.Context) error {
 	p, d := dep.p, dep.record().Deployment
 	for _, s := range d.Set {
 		if s.Secret {
-			return fault.New(fault.Refused, "", "the setting %s is secret, and is not kept until others have approved", s.Key).WithHint("put it into the pillar")
+			return fault.New(fault.Refused, "", "the setting %s is secret and cannot be stored while waiting for approval", s.Key).WithHint("set it in the pillar")
 		}
 	}
 	sum, basis, n, err := dep.sum(ctx, true)
@@ -125,7 +125,7 @@ func (dep *deployment) park(ctx context.Context) error {
 	if err != nil {
 		return fault.New(fault.Internal, "keep what waits for approval", "%w", err)
 	}
-	dep.log.Append(event.Event{Kind: event.Note, Text: fmt.Sprintf("it would change %s; plan %s", humanize.Plural(n, "thing"), sum[:12])})
+	dep.log.Append(event.Event{Kind: event.Note, Text: fmt.Sprintf("would change %s; plan %s", humanize.Plural(n, "thing"), sum[:12])})
 	dep.refuse(r.Waits())
 	dep.res.Reason = demands.Waiting + string(r.ID)
 	return nil

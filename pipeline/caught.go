@@ -15,7 +15,7 @@ func (dep *deployment) recoverPanic(op string, f func() error) (err error) {
 		if p := recover(); p != nil {
 			dep.p.cfg.Logger.Error().Str("project", dep.rec.Project.String()).Str("deployment", string(dep.rec.ID)).Str("panic", dep.redact.String(fmt.Sprint(p))).
 				Bytes("stack", debug.Stack()).Msg("panic")
-			err = fault.New(fault.Internal, op, "panic: %v", p).WithHint("this is an error of corpus-git: please report it with the stack in the server's log")
+			err = fault.New(fault.Internal, op, "panic: %v", p).WithHint("this is a bug in corpus-git: please report it with the stack trace in the server's log")
 		}
 	}()
 	return f()

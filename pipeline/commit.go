@@ -56,7 +56,7 @@ func (dep *deployment) commit(ctx context.Context) {
 	dep.end()
 }
 
-// changes are the refs that a successful deployment moves.
+// changes returns the refs that a successful deployment moves.
 func (dep *deployment) changes(ctx context.Context) ([]journal.RefChange, error) {
 	d := dep.record().Deployment
 	if d.Change.Ref != "" {

@@ -56,9 +56,9 @@ func (dep *deployment) converge(ctx context.Context) {
 	dep.res.State = project.Done
 	switch things := humanize.Plural(dep.res.Changed, "thing"); {
 	case dep.res.Changed == 0:
-		dep.res.Reason = "everything is as " + d.LiveCode.Short() + " makes it"
+		dep.res.Reason = "no differences from " + d.LiveCode.Short()
 	case d.Converge.Mode == project.ConvergeReport:
-		dep.res.Reason = humanize.Plural(dep.res.Changed, "difference") + ", nothing was touched"
+		dep.res.Reason = humanize.Plural(dep.res.Changed, "difference") + ", nothing was changed"
 	default:
 		dep.res.Reason = things + " changed"
 	}
@@ -118,7 +118,7 @@ func (dep *deployment) mayConverge(ctx context.Context) error {
 		return err
 	}
 	if dep.env.Prepared.Rollout != nil {
-		return refused("%s runs on nodes: what is live there is not applied again from here", name)
+		return refused("%s runs on nodes, and projects with nodes do not converge", name)
 	}
 	dep.p.settling.Lock(name)()
 	j, entries, err := journal.Open(dep.p.cfg.State.Journal(name.String()))
@@ -140,7 +140,7 @@ func (dep *deployment) mayConverge(ctx context.Context) error {
 		case rec.State == project.Live:
 			return nil
 		case rec.State == project.Failed && rec.Trigger.Deploys():
-			return refused("the tree of deployment %s, which failed, is in place", rec.ID.Short()).WithHint("push again, or  corpus-git rollback %s", name)
+			return refused("the tree of the failed deployment %s is in place", rec.ID.Short()).WithHint("push again, or  corpus-git rollback %s", name)
 		}
 	}
 	return nil
@@ -153,7 +153,7 @@ func (dep *deployment) convergeCutOff(ctx context.Context) error {
 	err := dep.env.KeepConverged()
 	dep.res = project.Result{
 		State: project.Failed, Started: d.At, Kind: fault.Failed.String(), Procedure: string(project.TriggerConverge), Code: d.LiveCode, Pillar: d.LivePillar,
-		Reason: "the server stopped while the live release was applied again", Hint: "what it did until then stays;  corpus-git converge " + d.Project.String() + "  does the rest",
+		Reason: "the server stopped while the live release was applied again", Hint: "its changes were kept;  corpus-git converge " + d.Project.String() + "  completes it",
 	}
 	dep.env = nil
 	dep.log.Append(event.Event{Kind: event.Failure, Status: event.Bad, Text: dep.res.Reason})
@@ -168,11 +168,11 @@ func (dep *deployment) stepAside() {
 	}
 }
 
-// yield is the error of a converge that should end, nil where it may continue.
+// yield is the error of a converge that should end, nil if it may continue.
 func (dep *deployment) yield() error {
 	select {
 	case <-dep.wanted:
-		return &ended{why: "it gave way to another deployment", busy: true}
+		return &ended{why: "interrupted by another deployment", busy: true}
 	default:
 		return nil
 	}

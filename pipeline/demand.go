@@ -12,7 +12,7 @@ import (
 
 // demand refuses a deployment of commits that are not live, where the server demands signatures that it has not. env is its environment.
 //
-// What a push says of its environment must not free it from what is demanded: the demands on the environment of what is live count, too, and where nothing is
+// What a push says of its environment must not free it from what is demanded: the demands on the environment of what is live count, too, and if nothing is
 // live those on the environment that the project has without the push.
 func (dep *deployment) demand(ctx context.Context, env string) error {
 	p := dep.p
@@ -44,7 +44,7 @@ func (dep *deployment) demand(ctx context.Context, env string) error {
 				WithHint("push the commit:  git push --signed prod %s:refs/deploy/now", d.Code.Short())
 		}
 		return fault.New(fault.Refused, "", "a push to %s must be signed", d.Project).
-			WithHint("git push --signed …  with  git config gpg.format ssh  and  git config user.signingKey ~/.ssh/id_ed25519.pub ; the key must be one that this server knows")
+			WithHint("git push --signed …  with  git config gpg.format ssh  and  git config user.signingKey ~/.ssh/id_ed25519.pub ; the server must know the key")
 	}
 	if !want.SignedCommits {
 		return nil

@@ -90,7 +90,7 @@ func (dep *deployment) deploy(ctx context.Context) {
 		return
 	}
 	if err := dep.env.DropPoint(); err != nil {
-		p.cfg.Logger.Error().Err(err).Str("deployment", string(d.ID)).Msg("forget where the last deployment failed")
+		p.cfg.Logger.Error().Err(err).Str("deployment", string(d.ID)).Msg("discard the resume point")
 	}
 	dep.execute(ctx)
 }
@@ -105,7 +105,7 @@ func (p *Pipeline) recoverLate(ctx context.Context, name project.Name) error {
 	if finish != nil {
 		finish(context.WithoutCancel(ctx), recoverySteps)
 	}
-	return fault.New(fault.Busy, "", "a deployment that the server had left unfinished was ended first").WithHint("try again")
+	return fault.New(fault.Busy, "", "an unfinished deployment had to be recovered first").WithHint("try again")
 }
 
 // resolve fills in the commits that a deployment is about, now that nothing else runs.
@@ -113,7 +113,7 @@ func (p *Pipeline) resolve(ctx context.Context, d project.Deployment, set Settin
 	if set.RemoteLess {
 		if d.Change.Ref != "" {
 			return d, nil, fault.New(fault.Refused, "push", "%s is remote-less: it has no repositories to push to", d.Project).
-				WithHint("deploy it on its machine:  corpus-git deploy %s", d.Project)
+				WithHint("deploy it on the server:  corpus-git deploy %s", d.Project)
 		}
 		return d, nil, nil
 	}
@@ -207,7 +207,7 @@ func (dep *deployment) prepare(ctx context.Context) error {
 	return err
 }
 
-// environment is the procedures' environment of a deployment, without what was prepared.
+// environment returns the procedures' environment of a deployment, without what was prepared.
 func (dep *deployment) environment(ctx context.Context, tools *procedures.Tools, set Settings) *procedures.Env {
 	p, d := dep.p, dep.record().Deployment
 	return &procedures.Env{
@@ -220,7 +220,7 @@ func (dep *deployment) environment(ctx context.Context, tools *procedures.Tools,
 // brought is the path of the private copy of the new recipe.
 const brought = "brought"
 
-// liveTree are the files of the commit that was live before the deployment, with those of its submodules.
+// liveTree returns the files of the commit that was live before the deployment, with those of its submodules.
 func (dep *deployment) liveTree(ctx context.Context) (fs.FS, error) {
 	d := dep.record().Deployment
 	if d.LiveCode == "" {
@@ -276,7 +276,7 @@ func (p *Pipeline) sources(ctx context.Context, d project.Deployment, set Settin
 	return src, nil
 }
 
-// incomingOf is what was pushed to a repository, if it is that one of the two.
+// incomingOf returns what was pushed to a repository, if it is that one of the two.
 func incomingOf(d project.Deployment, in project.Incoming, repo project.Repo) project.Incoming {
 	if repo == d.Repo {
 		return in
@@ -284,7 +284,7 @@ func incomingOf(d project.Deployment, in project.Incoming, repo project.Repo) pr
 	return nil
 }
 
-// treeWith is a folder that its owner may change while it is read, nil where it, or the file wanted in it, is missing.
+// treeWith returns a folder that its owner may change while it is read, nil if it, or the file wanted in it, is missing.
 func treeWith(dir, file string) (fs.FS, error) {
 	tree, err := vfs.Beneath(dir)
 	if err == nil {

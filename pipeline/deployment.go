@@ -131,7 +131,7 @@ func (dep *deployment) hide(res *project.Result) {
 	}
 }
 
-// shown is the record as it is written and shown: what the pusher named may contain a secret.
+// shown returns the record as it is written and shown: what the pusher named may contain a secret.
 func (dep *deployment) shown() project.Record {
 	rec := dep.record()
 	text := func(s string) string { return dep.redact.String(event.Scrub(s)) }
@@ -201,7 +201,7 @@ func (dep *deployment) keepOutput(e event.Event) {
 	}
 }
 
-// output is what keepOutput kept, whole lines of it.
+// output returns what keepOutput kept, whole lines of it.
 func (dep *deployment) output() string {
 	dep.mu.Lock()
 	defer dep.mu.Unlock()

@@ -36,7 +36,7 @@ func (dep *deployment) execute(ctx context.Context) {
 		name := proc.Name()
 		if name != procedures.NameArchive {
 			if err := dep.publish(ctx); err != nil {
-				dep.log.Append(event.Event{Kind: event.Failure, Status: event.Bad, Text: "what was pushed could not be stored", Lines: dep.explain(err)})
+				dep.log.Append(event.Event{Kind: event.Failure, Status: event.Bad, Text: "the pushed objects could not be stored", Lines: dep.explain(err)})
 				dep.fail(ctx, publishing, err)
 				return
 			}
@@ -72,7 +72,7 @@ func (dep *deployment) execute(ctx context.Context) {
 	dep.commit(ctx)
 }
 
-// skippedAs is the procedure by whose name another one is skipped: a rollout is the install of a project with nodes.
+// skippedAs returns the procedure by whose name another one is skipped: a rollout is the install of a project with nodes.
 func skippedAs(name string) string {
 	if name == procedures.NameRollout || name == procedures.NameNodes {
 		return procedures.NameInstall
@@ -85,13 +85,13 @@ func skipNote(procedure string, d project.Deployment) string {
 	if procedure != procedures.NameReleaseSync || d.Change.Ref == "" || d.Change.New == d.Change.Old {
 		return ""
 	}
-	return "; the branch moves all the same, and the tree stays behind it until the next deployment"
+	return "; the branch moves anyway, and the tree is outdated until the next deployment"
 }
 
 // publishing is the place of a failure to publish what was pushed: no procedure, and nothing was changed.
 const publishing = "publish"
 
-// order are the procedures in their order: the archive first, which only reads what is live.
+// order returns the procedures in their order: the archive first, which only reads what is live.
 func (dep *deployment) order() []procedures.Procedure {
 	nodes := dep.env.Prepared.Rollout != nil
 	switch {
@@ -157,14 +157,14 @@ func (dep *deployment) procedure(ctx context.Context, env *procedures.Env, proc 
 	return err
 }
 
-// explain is an error for the pusher: for an internal error the deployment's ID, the log has the rest.
+// explain returns an error for the pusher: for an internal error the deployment's ID, the log has the rest.
 func (dep *deployment) explain(err error) []string {
 	err = diskfull.Explain(err)
 	if e, ok := endedBy(err); ok {
 		return []string{e.why}
 	}
 	if fault.KindOf(err) == fault.Internal {
-		dep.p.cfg.Logger.Error().Err(dep.redact.Error(err)).Str("project", dep.rec.Project.String()).Str("deployment", string(dep.rec.ID)).Msg("deployment failed by the server's fault")
+		dep.p.cfg.Logger.Error().Err(dep.redact.Error(err)).Str("project", dep.rec.Project.String()).Str("deployment", string(dep.rec.ID)).Msg("deployment failed with an internal error")
 	}
 	return procedures.ErrorLines(err)
 }

@@ -68,7 +68,7 @@ func (dep *deployment) fail(ctx context.Context, name string, cause error) {
 	dep.end()
 	if dep.res.State == project.Failed && dep.rollbacks == 0 && name == procedures.NameInstall && dep.res.Step != "" {
 		if err := dep.env.SavePoint(dep.res.Step); err != nil {
-			dep.p.cfg.Logger.Warn().Err(err).Str("deployment", string(dep.rec.ID)).Msg("note where the deployment failed: it cannot be resumed")
+			dep.p.cfg.Logger.Warn().Err(err).Str("deployment", string(dep.rec.ID)).Msg("save the resume point: the deployment cannot be resumed")
 		}
 	}
 }
@@ -120,11 +120,11 @@ func (dep *deployment) rollback(ctx context.Context) {
 		dep.res.Reason += "; " + project.RollbackFailed
 		if procedures.ArchiveDamaged(err) {
 			dep.res.Reason += ": the archive is damaged, nothing of it went live"
-			dep.res.Hint = fmt.Sprintf("full log:  corpus-git logs %[1]s %[2]s ; what is left is in %[3]s; bring the commit before again with  corpus-git deploy %[1]s",
+			dep.res.Hint = fmt.Sprintf("full log:  corpus-git logs %[1]s %[2]s ; the remaining files are in %[3]s; redeploy the previous commit with  corpus-git deploy %[1]s",
 				dep.env.Deployment.Project, dep.env.Deployment.ID.Short(), dep.env.ArchiveDir())
 			return
 		}
-		dep.res.Hint = fmt.Sprintf("the tree before this deployment is in %s; put it back with  corpus-git rollback %s", dep.env.ArchiveDir(), dep.env.Deployment.Project)
+		dep.res.Hint = fmt.Sprintf("the tree before this deployment is in %s; restore it with  corpus-git rollback %s", dep.env.ArchiveDir(), dep.env.Deployment.Project)
 		return
 	}
 	dep.res.State = project.RolledBack
@@ -158,7 +158,7 @@ func (dep *deployment) refuse(err error) {
 	if e, ok := endedBy(err); ok {
 		res.Reason, res.Kind = e.why, fault.Refused.String()
 		if e.busy {
-			res.Kind, res.Hint = fault.Busy.String(), "push again in a moment"
+			res.Kind, res.Hint = fault.Busy.String(), "push again later"
 		}
 		dep.log.Append(event.Event{Kind: event.Failure, Status: event.Bad, Text: e.why})
 		return
@@ -171,7 +171,7 @@ func (dep *deployment) refuse(err error) {
 	dep.log.Append(event.Event{Kind: event.Failure, Status: event.Bad, Text: lines[0], Lines: lines[1:]})
 }
 
-// shortReason is an error in one line: its place and its cause.
+// shortReason returns an error in one line: its place and its cause.
 func shortReason(err error) string {
 	text, _, _ := strings.Cut(fault.Cause(err), "\n")
 	if at, ok := fault.PosOf(err); ok {

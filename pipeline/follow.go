@@ -66,14 +66,14 @@ func (dep *deployment) reportOldProcesses() {
 	if len(lines) == 0 {
 		return
 	}
-	dep.log.Append(event.Event{Kind: event.Note, Text: "processes that still run in a tree that is not live any more; restart them:", Lines: lines})
+	dep.log.Append(event.Event{Kind: event.Note, Text: "these processes still run in a tree that is no longer live; restart them:", Lines: lines})
 }
 
 func (dep *deployment) reportOwnFailed() {
 	for _, file := range dep.env.OwnFailed {
-		failed := "the project's own " + file + " failed after the tree was back"
+		failed := "the project's own " + file + " failed after the tree was restored"
 		dep.res.Reason += "; " + failed
-		dep.res.Hint = failed + ": what it would have repaired may be left undone; " + dep.res.Hint
+		dep.res.Hint = failed + ": its repairs may be incomplete; " + dep.res.Hint
 	}
 }
 
@@ -86,7 +86,7 @@ func (dep *deployment) fixperms(ctx context.Context, live *procedures.Env, early
 		return
 	}
 	if err := dep.procedure(ctx, live, procedures.Fixperms{Early: early}); err != nil {
-		dep.unsure("not all of its permissions could be fixed")
+		dep.unsure("some permissions could not be fixed")
 	}
 }
 
@@ -110,8 +110,8 @@ func (dep *deployment) unsure(format string, args ...any) {
 	dep.res.Unhealthy += ", and " + text
 }
 
-// again is the environment of the restored release: its own configuration, pillar and recipe, without the settings of the failed
-// deployment. It is nil where nothing was live, and where they can't be read, as the error says. end closes it.
+// again returns the environment of the restored release: its own configuration, pillar and recipe, without the settings of the failed
+// deployment. It is nil if nothing was live, and where they can't be read, as the error says. end closes it.
 func (dep *deployment) again(ctx context.Context) (live *procedures.Env, end func(), err error) {
 	d := dep.env.Deployment
 	if d.LiveCode == "" && !dep.env.RemoteLess {
@@ -161,7 +161,7 @@ func (dep *deployment) undo(ctx context.Context) {
 		return
 	}
 	if err := dep.procedure(ctx, dep.env, procedures.Undo{}); err != nil {
-		dep.unsure("not everything outside of the tree could be undone")
+		dep.unsure("some changes outside of the tree could not be undone")
 	}
 }
 
@@ -171,7 +171,7 @@ func (dep *deployment) restart(ctx context.Context) {
 		return
 	}
 	if err := dep.procedure(ctx, dep.env, procedures.Services{}); err != nil {
-		dep.unsure("not every service could be restarted")
+		dep.unsure("some services could not be restarted")
 	}
 }
 
@@ -235,7 +235,7 @@ func (dep *deployment) recheck(ctx context.Context, live *procedures.Env) {
 	case errors.As(err, &failed):
 		dep.unsure("%s", failed.Error())
 	case err != nil:
-		dep.unsure("its checks could not be asked")
+		dep.unsure("its checks could not be run")
 	}
 }
 

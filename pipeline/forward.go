@@ -24,7 +24,7 @@ func (dep *deployment) forward(ctx context.Context, entries []journal.Entry, lim
 	}
 	for _, s := range d.Set {
 		if s.Secret && s.Value == "" {
-			dep.log.Append(event.Event{Kind: event.Note, Text: "the value of " + s.Key + " was secret, and is not known any more: it goes back"})
+			dep.log.Append(event.Event{Kind: event.Note, Text: "the value of " + s.Key + " was secret and is not stored: rolling back"})
 			return false
 		}
 	}
@@ -45,12 +45,12 @@ func (dep *deployment) forward(ctx context.Context, entries []journal.Entry, lim
 		err = dep.env.OpenUndo()
 	}
 	if err != nil {
-		dep.log.Append(event.Event{Kind: event.Note, Text: "the rollout cannot go on: " + shortReason(err)})
+		dep.log.Append(event.Event{Kind: event.Note, Text: "the rollout cannot continue: " + shortReason(err)})
 		dep.env = nil
 		return false
 	}
 	dep.pinAgain(ctx)
-	dep.log.Append(event.Event{Kind: event.Note, Text: "the server stopped " + place(entries) + "; the rollout goes on where it was"})
+	dep.log.Append(event.Event{Kind: event.Note, Text: "the server stopped " + place(entries) + "; the rollout continues"})
 	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.Deadline, &ended{why: "deadline of " + p.cfg.Deadline.String() + " exceeded"})
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)

@@ -57,13 +57,13 @@ func (p *Pipeline) pruneUndo(name project.Name, most int) (int, error) {
 	return p.cfg.Tools.UndoLogs().Prune(name, most)
 }
 
-// CountRecords is how many deployments of all projects a server's database records.
+// CountRecords returns how many deployments of all projects a server's database records.
 func CountRecords(ctx context.Context, d *sql.DB) (n int64, err error) {
 	err = d.QueryRowContext(ctx, `SELECT count(*) FROM deployments`).Scan(&n)
 	return n, err
 }
 
-// keptRecords are the deployments of which everything stays.
+// keptRecords returns the deployments of which everything stays.
 func (p *Pipeline) keptRecords(ctx context.Context, name project.Name) (map[string]bool, error) {
 	keep := map[string]bool{}
 	list, err := p.records.List(ctx, name, leastKept)
@@ -104,7 +104,7 @@ func (p *Pipeline) Deployments(ctx context.Context, name project.Name, limit int
 	return list, err
 }
 
-// Before gives the deployments of a project that are older than one of them, the newest first.
+// Before returns the deployments of a project that are older than one of them, the newest first.
 func (p *Pipeline) Before(ctx context.Context, name project.Name, id project.ID, limit int) ([]project.Record, error) {
 	list, err := p.records.Before(ctx, name, id, limit)
 	for i := range list {
@@ -113,7 +113,7 @@ func (p *Pipeline) Before(ctx context.Context, name project.Name, id project.ID,
 	return list, err
 }
 
-// Last gives the newest deployment that has ended, of each of the projects that have one.
+// Last returns the newest deployment that has ended, of each of the projects that have one.
 func (p *Pipeline) Last(ctx context.Context, names []project.Name) (map[project.Name]project.Record, error) {
 	list, err := p.records.Last(ctx, names)
 	return byProject(list), err

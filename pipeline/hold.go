@@ -32,7 +32,7 @@ func (dep *deployment) wait(ctx context.Context) error {
 		return context.Cause(ctx)
 	default:
 	}
-	dep.log.Append(event.Event{Kind: event.Note, Text: "ready: waits until all machines are"})
+	dep.log.Append(event.Event{Kind: event.Note, Text: "ready: waiting for the other nodes"})
 	close(dep.held)
 	select {
 	case <-dep.released:

@@ -84,7 +84,7 @@ func TestCancelEndsWhatHangsBesideARollback(t *testing.T) {
 			res, out = m.follow(id)
 			require.Equal(t, c.want, res.State, out)
 			require.Contains(t, out, c.says)
-			require.Contains(t, out, "it was ended")
+			require.Contains(t, out, "stopped: the deployment was cancelled")
 			want := "one"
 			if c.want == project.Live {
 				want = "two"

@@ -20,7 +20,7 @@ func (dep *deployment) plan(ctx context.Context) {
 	dep.res = project.Result{State: project.Done, Started: dep.p.cfg.Now(), Code: d.LiveCode, Pillar: d.LivePillar}
 	if dep.in != nil {
 		// The objects are read from the quarantine; a plan publishes nothing.
-		dep.env.Note("planned from the pushed commit, which is not kept")
+		dep.env.Note("planned from the pushed commit, which is not stored")
 	}
 	desc, err := dep.p.cfg.Repository(d.Project, project.Code).Describe(ctx, d.LiveCode, d.Code, dep.in)
 	if err == nil {
@@ -41,7 +41,7 @@ func (dep *deployment) plan(ctx context.Context) {
 		dep.refuse(err)
 		return
 	}
-	dep.res.Reason = fmt.Sprintf("a deployment would change %s, nothing was touched", humanize.Plural(n, "thing"))
+	dep.res.Reason = fmt.Sprintf("a deployment would change %s, nothing was changed", humanize.Plural(n, "thing"))
 }
 
 // task runs one task of the live recipe.
@@ -119,7 +119,7 @@ func (p *Pipeline) findArchive(ctx context.Context, d project.Deployment) (proce
 				return a, nil
 			}
 		}
-		return procedures.Held{}, fault.New(fault.Refused, "rollback", "no archive holds an earlier tree of %s", d.Project).
+		return procedures.Held{}, fault.New(fault.Refused, "rollback", "no archive contains an earlier tree of %s", d.Project).
 			WithHint("push the commit that you want live:  git push -f prod COMMIT:master  ; forward again:  corpus-git rollback %s DEPLOYMENT", d.Project)
 	}
 	for _, a := range whole {
@@ -132,11 +132,11 @@ func (p *Pipeline) findArchive(ctx context.Context, d project.Deployment) (proce
 		return procedures.Held{}, err
 	}
 	if rec.State != project.Live {
-		return procedures.Held{}, fault.New(fault.Refused, "rollback", "deployment %s never was live: it is %s", rec.ID.Short(), rec.State).
+		return procedures.Held{}, fault.New(fault.Refused, "rollback", "deployment %s was never live: it is %s", rec.ID.Short(), rec.State).
 			WithHint("corpus-git deployments %s  shows which were", d.Project)
 	}
 	if rec.Code == d.LiveCode && rec.Pillar == d.LivePillar {
-		return procedures.Held{}, fault.New(fault.Refused, "rollback", "what deployment %s brought is live: %s", rec.ID.Short(), rec.Code.Short())
+		return procedures.Held{}, fault.New(fault.Refused, "rollback", "the release of deployment %s is live: %s", rec.ID.Short(), rec.Code.Short())
 	}
 	for _, a := range whole {
 		if a.Code == rec.Code && a.Pillar == rec.Pillar {
@@ -203,9 +203,9 @@ func (p *Pipeline) mayMove(ctx context.Context, d project.Deployment) error {
 		if x.new == "" {
 			to = "to where there was none"
 		}
-		refused := fault.New(fault.Refused, "rollback", "%s may not: the %s would go back too, from %s %s, which requires %s permission", d.Pusher.Key, x.what, x.old.Short(), to, x.want)
+		refused := fault.New(fault.Refused, "rollback", "%s is not allowed to: the %s would be rolled back too, from %s %s, which requires %s permission", d.Pusher.Key, x.what, x.old.Short(), to, x.want)
 		if x.want == project.Configure && d.Code != d.LiveCode {
-			return refused.WithHint("to take back the code alone:  git push -f prod %s:master", d.Code.Short())
+			return refused.WithHint("to roll back only the code:  git push -f prod %s:master", d.Code.Short())
 		}
 		return refused.WithHint("ask a user who has it, or  corpus-git access grant %s %s %s", d.Project, d.Pusher.Key, x.want)
 	}

@@ -8,7 +8,7 @@ import (
 	"corpus-git/project"
 )
 
-// branches are the commits that the branches of a project's repositories are at, "" where there is none.
+// branches are the commits that the branches of a project's repositories are at, "" if there is none.
 type branches struct{ code, pillar project.Commit }
 
 // live fills in what is live, and reports the commits of the branches. They are equal, unless a branch was moved outside of the server (git

@@ -22,7 +22,7 @@ func (dep *deployment) newNotification(rec project.Record, event string) project
 	return n
 }
 
-// notificationsOf are the notifications for a deployment that has ended.
+// notificationsOf returns the notifications for a deployment that has ended.
 func (dep *deployment) notificationsOf(rec project.Record) (out []project.Notification) {
 	event := project.EventOf(rec)
 	if event == "" {
@@ -59,7 +59,7 @@ func (dep *deployment) awaitTurn(ctx context.Context) error {
 			late = nil
 			rec := dep.shown()
 			if err := dep.p.records.Put(ctx, rec, dep.newNotification(rec, project.EventQueuedTooLong)); err != nil {
-				dep.p.cfg.Logger.Error().Err(err).Str("deployment", string(rec.ID)).Msg("record that it waits")
+				dep.p.cfg.Logger.Error().Err(err).Str("deployment", string(rec.ID)).Msg("record the approval request")
 			}
 		}
 	}

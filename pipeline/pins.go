@@ -27,15 +27,15 @@ const (
 	approvalPins   = pinPrefix + "approvals/"
 )
 
-// BundlePin is the ref that keeps the commits of a bundle until its deployment has pinned them; the end of the next deployment removes it.
+// BundlePin returns the ref that keeps the commits of a bundle until its deployment has pinned them; the end of the next deployment removes it.
 func BundlePin(id project.ID) string { return pinPrefix + "bundles/" + string(id) }
 
-// livePins are those of what is live when a deployment begins.
+// livePins returns those of what is live when a deployment begins.
 func livePins(d project.Deployment) []journal.RefChange {
 	return pins(archivePins+string(d.ID), d.LiveCode, d.LivePillar)
 }
 
-// newPins are those of a deployment's new commits.
+// newPins returns those of a deployment's new commits.
 func newPins(d project.Deployment) []journal.RefChange {
 	code, pillar := d.Code, d.Pillar
 	if code == d.LiveCode {
@@ -64,7 +64,7 @@ func (p *Pipeline) SweepPins(ctx context.Context, name project.Name) {
 	p.sweepPins(ctx, name, "", atOnce)
 }
 
-// atOnce is a later of sweepPins that does not wait.
+// atOnce returns a later of sweepPins that does not wait.
 func atOnce(f func() error) error { return f() }
 
 // sweepPins is SweepPins at the end of a deployment, including its own pins. later makes the removal durable.
@@ -132,7 +132,7 @@ func (p *Pipeline) sweepPins(ctx context.Context, name project.Name, ended proje
 	}
 }
 
-// active are the deployments that run or wait.
+// active returns the deployments that run or wait.
 func (p *Pipeline) active() map[project.ID]bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

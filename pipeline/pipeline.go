@@ -29,10 +29,10 @@ import (
 
 // Settings are what the server knows about a project before its configuration is read.
 type Settings struct {
-	// Environment is the name of the environment, "" where the project's configuration sets it.
+	// Environment is the name of the environment, "" if the project's configuration sets it.
 	Environment string
 	RemoteLess  bool
-	// Node is set where another server deploys the project here and knows its nodes; nil where it is pushed to.
+	// Node is set where another server deploys the project here and knows its nodes; nil if it is pushed to.
 	Node *project.Node
 	// Unlinked: the operator removed the project from the Salt and pillar trees, and sync does not add it.
 	Unlinked bool
@@ -243,7 +243,7 @@ func (p *Pipeline) Begun(ctx context.Context, d project.Deployment) (bool, error
 	case err != nil:
 		return false, err
 	case rec.Project != d.Project || rec.Trigger != d.Trigger || d.Trigger == project.TriggerBundle && (rec.Code != d.Code || rec.Pillar != d.Pillar):
-		return false, fault.New(fault.Refused, "bundle", "deployment %s is another one here: %s of %s", d.ID.Short(), rec.Code.Short(), rec.Project)
+		return false, fault.New(fault.Refused, "bundle", "deployment %s already exists here with other content: %s of %s", d.ID.Short(), rec.Code.Short(), rec.Project)
 	}
 	return true, nil
 }
@@ -264,7 +264,7 @@ func (p *Pipeline) admit(ctx context.Context, dep *deployment) (same *deployment
 	if d.Trigger == project.TriggerConverge && d.Converge.Occasion != "" && p.queues[d.Project] != nil {
 		p.mu.Unlock()
 		dep.abandon()
-		return nil, fault.New(fault.Busy, "converge", "something is being deployed to %s", d.Project)
+		return nil, fault.New(fault.Busy, "converge", "a deployment of %s is running", d.Project)
 	}
 	if same := p.joinable(d); same != nil {
 		p.mu.Unlock()
@@ -321,7 +321,7 @@ func (p *Pipeline) compare(ctx context.Context, d project.Deployment) error {
 	if cur != d.Change.Old {
 		branch, _ := d.Change.Branch()
 		return fault.New(fault.Refused, "", "fetch first: %s is at %s now, not at %s", branch, cur.Short(), d.Change.Old.Short()).
-			WithHint("git fetch, look at what came, then push again (git push -f to override it)")
+			WithHint("git fetch, check the new commits, then push again (git push -f overwrites them)")
 	}
 	return nil
 }
@@ -335,7 +335,7 @@ func (p *Pipeline) openLog(d project.Deployment, hide *redact.Redactor) (*event.
 	return log, err
 }
 
-// deployedCommit is the commit of a repository's deployed branch, "" where there is none or it can't be read.
+// deployedCommit returns the commit of a repository's deployed branch, "" if there is none or it can't be read.
 func deployedCommit(ctx context.Context, r Repository) project.Commit {
 	ref, err := r.Deployed(ctx)
 	if err != nil || ref == "" {

@@ -308,7 +308,7 @@ func TestRollbackTakesThePillarAwayAndBringsItBack(t *testing.T) {
 		for range 3 {
 			res, out = back("deployer", "")
 			require.Equal(t, project.Refused, res.State, out)
-			require.Contains(t, out, "the pillar would go back too")
+			require.Contains(t, out, "the pillar would be rolled back too")
 			res, out = back("ops", "")
 			require.Equal(t, project.Live, res.State, out)
 			got, err := m.rep.Open("app", project.PillarRepo).Get(t.Context(), branch)

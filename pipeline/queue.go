@@ -17,7 +17,7 @@ type queue struct {
 }
 
 // errStopping ends what waits when the server shuts down.
-var errStopping = fault.New(fault.Busy, "deploy", "the server is shutting down").WithHint("push again in a moment")
+var errStopping = fault.New(fault.Busy, "deploy", "the server is shutting down").WithHint("push again later")
 
 // enqueue appends dep to its project's queue; its turn channel is closed when it may run. Called with p.mu held.
 func (p *Pipeline) enqueue(dep *deployment) {
@@ -179,7 +179,7 @@ func (p *Pipeline) Cancel(_ context.Context, name project.Name, id project.ID, b
 	defer p.mu.Unlock()
 	q := p.queues[name]
 	if q == nil {
-		return "", fault.New(fault.Refused, "cancel", "nothing is being deployed to %s", name)
+		return "", fault.New(fault.Refused, "cancel", "no deployment of %s is running", name)
 	}
 	dep := q.all[0]
 	if id != "" {

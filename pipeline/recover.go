@@ -49,14 +49,14 @@ type Unfinished struct {
 // FindUnfinished examines what a dead server left: processes of its steps are killed, deployments that waited are recorded as refused, leftovers
 // are removed, and each deployment that has not ended gets its place in the queue: Recover or Finish rolls it back or commits it according
 // to its journal. It runs before the first Start. It examines the named projects, those that have unfinished records, and, where all is
-// true, each one that has a journal or events. The error joins those of single projects, which are in bad; bad is nil where nothing could
+// true, each one that has a journal or events. The error joins those of single projects, which are in bad; bad is nil if nothing could
 // be examined.
 func (p *Pipeline) FindUnfinished(ctx context.Context, names []project.Name, all bool) (list []Unfinished, bad map[project.Name]bool, err error) {
 	var errs []error
 	if n, err := execx.Reap("/proc", p.cfg.State.Processes()); err != nil {
 		errs = append(errs, fmt.Errorf("end left-over processes: %w", err))
 	} else if n > 0 {
-		p.cfg.Logger.Warn().Int("processes", n).Msg("ended processes of steps that outlived the server")
+		p.cfg.Logger.Warn().Int("processes", n).Msg("stopped left-over processes of steps")
 	}
 	look, err := p.left(ctx, names, all)
 	if err != nil {
@@ -145,7 +145,7 @@ func (p *Pipeline) finishOne(ctx context.Context, u Unfinished, limit time.Durat
 	return errors.Join(append(errs, p.Sweep(ctx, u.Project))...)
 }
 
-// left are the projects to examine, by name.
+// left returns the projects to examine, by name.
 func (p *Pipeline) left(ctx context.Context, names []project.Name, all bool) ([]project.Name, error) {
 	open, err := p.records.Unfinished(ctx)
 	if err != nil {
@@ -194,7 +194,7 @@ func (p *Pipeline) closeRecord(ctx context.Context, rec project.Record) error {
 	// A task has no journal and no archive: its changes stay.
 	dep.res = project.Result{
 		State: project.Failed, Started: rec.At, Kind: fault.Failed.String(), Procedure: "task",
-		Code: rec.LiveCode, Pillar: rec.LivePillar, Reason: "the server stopped in task " + rec.Task, Hint: "what it did until then stays; run it again",
+		Code: rec.LiveCode, Pillar: rec.LivePillar, Reason: "the server stopped in task " + rec.Task, Hint: "its changes were kept; run it again",
 	}
 	dep.log.Append(event.Event{Kind: event.Failure, Status: event.Bad, Text: dep.res.Reason})
 	dep.finish()
@@ -227,7 +227,7 @@ func (p *Pipeline) reopen(ctx context.Context, rec project.Record) (*deployment,
 }
 
 // takeUp checks whether a project's journal has a deployment open, and sweeps its archives and pins. finish ends that deployment, which has
-// its place in the queue; it is nil where there is none.
+// its place in the queue; it is nil if there is none.
 func (p *Pipeline) takeUp(ctx context.Context, name project.Name) (finish func(context.Context, time.Duration), err error) {
 	var j *journal.Journal
 	var entries []journal.Entry
@@ -342,7 +342,7 @@ func (dep *deployment) recover(ctx context.Context, entries []journal.Entry) {
 		res.State = project.Failed
 		note("; the failed tree stays in place")
 	default:
-		note("; bringing back what was live before")
+		note("; restoring the previous release")
 		dep.env.FreeSpace(nil)
 		if _, err := p.cfg.Tools.Archives(d.Project).Show(string(d.ID)); err == nil {
 			// The entry of the procedure that began last is not durable: the steps may have begun.
@@ -355,7 +355,7 @@ func (dep *deployment) recover(ctx context.Context, entries []journal.Entry) {
 			dep.rollback(ctx)
 		} else {
 			res.State = project.Failed
-			res.Hint = "there is no archive of the tree before it; look at the tree, then push the same commit again"
+			res.Hint = "there is no archive of the previous tree; check the live tree, then push the same commit again"
 		}
 	}
 	dep.end()
@@ -384,7 +384,7 @@ const recoverySteps = 30 * time.Second
 
 // resumeCommit moves the branch of a deployment that was committing.
 func (dep *deployment) resumeCommit(ctx context.Context, changes []journal.RefChange) {
-	dep.log.Append(event.Event{Kind: event.Note, Text: "the server stopped while the branch moved; everything had run, so it moves now"})
+	dep.log.Append(event.Event{Kind: event.Note, Text: "the server stopped while moving the branch; all steps had succeeded, so the branch is moved now"})
 	if err := dep.apply(ctx, changes); err != nil {
 		dep.res.State, dep.res.Reason = project.Failed, "the branch could not be moved: "+shortReason(err)
 		dep.res.Hint = "the new tree is live; push the same commit again"
@@ -395,7 +395,7 @@ func (dep *deployment) resumeCommit(ctx context.Context, changes []journal.RefCh
 }
 
 // prepareRecovery builds the environment of what recovery runs; its configuration is that of the commits that are, or will be, live. Where
-// that can't be read the error says why, and the environment has none; it is nil where not even that can be built.
+// that can't be read the error says why, and the environment has none; it is nil if not even that can be built.
 func (dep *deployment) prepareRecovery(ctx context.Context, code, pillar project.Commit) error {
 	p, d := dep.p, dep.rec.Deployment
 	set, err := p.cfg.Settings(ctx, d.Project)
@@ -444,7 +444,7 @@ func place(entries []journal.Entry) string {
 	return "before it began"
 }
 
-// entryOf is the first entry of a kind, nil where there is none.
+// entryOf returns the first entry of a kind, nil if there is none.
 func entryOf(entries []journal.Entry, kind journal.Kind) *journal.Entry {
 	for i := range entries {
 		if entries[i].Kind == kind {

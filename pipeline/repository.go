@@ -9,27 +9,27 @@ import (
 
 // Repository is what the pipeline needs of one repository of a project; receive's satisfies it.
 type Repository interface {
-	// Get is the commit a ref points to, "" where it does not exist.
+	// Get returns the commit a ref points to, "" if it does not exist.
 	Get(ctx context.Context, ref string) (project.Commit, error)
 	// CompareAndSwap moves one ref if it is still at c.Old; c.Old "" creates and c.New "" deletes. A ref with another value is
 	// fault.Refused. Durable on return.
 	CompareAndSwap(ctx context.Context, c project.Change) error
 	// Stage checks, locks and writes changes of refs, as CompareAndSwap does before it moves them; see project.StagedRefs.
 	Stage(ctx context.Context, changes []project.Change) (project.StagedRefs, error)
-	// Deployed is the ref that deploys: refs/heads/master or refs/heads/main, "" before the first push.
+	// Deployed returns the ref that deploys: refs/heads/master or refs/heads/main, "" before the first push.
 	Deployed(ctx context.Context) (ref string, err error)
-	// Head is the deployed ref, or the one that will be: refs/heads/master before the first push, and the previously deployed one after a
+	// Head returns the deployed ref, or the one that will be: refs/heads/master before the first push, and the previously deployed one after a
 	// rollback to before it.
 	Head(ctx context.Context) (ref string, err error)
 	// SetDeployed makes ref the one that deploys (the repository's HEAD). Durable on return.
 	SetDeployed(ctx context.Context, ref string) error
-	// List gives the refs below prefix, hidden ones included.
+	// List returns the refs below prefix, hidden ones included.
 	List(ctx context.Context, prefix string) (map[string]project.Commit, error)
 	// Create creates the bare repository if it is missing, and repairs it. Idempotent. It reports whether it created one.
 	Create(ctx context.Context) (made bool, err error)
-	// Tree is a commit's files; objects of in (which may be nil) are used too.
+	// Tree returns a commit's files; objects of in (which may be nil) are used too.
 	Tree(ctx context.Context, c project.Commit, in project.Incoming) (fs.FS, error)
-	// Submodules finds and fetches a commit's submodules, and returns its files with theirs in their places; nil where the commit has none
+	// Submodules finds and fetches a commit's submodules, and returns its files with theirs in their places; nil if the commit has none
 	// with a source.
 	Submodules(ctx context.Context, c project.Commit, in project.Incoming, want project.SubmoduleRequest) (fs.FS, error)
 	// RefuseLFS is fault.Refused where a file of a commit is a pointer of git-lfs.

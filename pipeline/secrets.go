@@ -104,7 +104,7 @@ func (p *Pipeline) recall(ctx context.Context, d project.Deployment, in project.
 	hide.Extend(p.secrets(ctx, known, d, in))
 }
 
-// secrets are all known secrets of a project, the newest labels first. Called with known.mu held.
+// secrets returns all known secrets of a project, the newest labels first. Called with known.mu held.
 func (p *Pipeline) secrets(ctx context.Context, known *recentSecrets, d project.Deployment, in project.Incoming) []redact.Secret {
 	// The trees are read now; they use their repository until this context ends.
 	ctx, done := context.WithCancel(ctx)
@@ -155,7 +155,7 @@ func (p *Pipeline) learn(ctx context.Context, known *recentSecrets, name project
 	return v.shown
 }
 
-// recentPillars are the commits of the pillar that recent deployments were about and that archives hold, the oldest first.
+// recentPillars returns the commits of the pillar that recent deployments were about and that archives hold, the oldest first.
 func (p *Pipeline) recentPillars(ctx context.Context, name project.Name) (out []project.Commit) {
 	recs, err := p.records.List(ctx, name, recentDeployments)
 	if err != nil {
@@ -179,7 +179,7 @@ func (p *Pipeline) recentPillars(ctx context.Context, name project.Name) (out []
 	return out
 }
 
-// codeTexts are the texts of the new recipe, or the live one: their content is not a secret.
+// codeTexts returns the texts of the new recipe, or the live one: their content is not a secret.
 func (p *Pipeline) codeTexts(ctx context.Context, d project.Deployment, in project.Incoming) []string {
 	c := deployedCommit(ctx, p.cfg.Repository(d.Project, project.Code))
 	if d.Repo != project.Code {

@@ -53,7 +53,7 @@ func (p *Pipeline) settings(ctx context.Context, d project.Deployment, in projec
 	return out
 }
 
-// declared are the inputs of the live recipe, and of the pushed one. One that can't be read is nil: each key may be secret.
+// declared returns the inputs of the live recipe, and of the pushed one. One that can't be read is nil: each key may be secret.
 func (p *Pipeline) declared(ctx context.Context, d project.Deployment, in project.Incoming, set Settings) (out []*schema.Inputs) {
 	add := func(tree fs.FS, err error) {
 		if err != nil || tree == nil {
@@ -83,7 +83,7 @@ func (p *Pipeline) declared(ctx context.Context, d project.Deployment, in projec
 	return out
 }
 
-// pillars are the live pillar, and the pushed one.
+// pillars returns the live pillar, and the pushed one.
 func (p *Pipeline) pillars(ctx context.Context, d project.Deployment, in project.Incoming, set Settings) []fs.FS {
 	if set.RemoteLess {
 		if tree, err := treeWith(p.cfg.Root.Project(d.Project.String()).Pillar(), layout.PillarFile); err == nil && tree != nil {

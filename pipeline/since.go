@@ -9,7 +9,7 @@ import (
 	"corpus-git/project"
 )
 
-// since are the deployments that a manual rollback reverts: the one that made the archive, and all after it. There are none where what is
+// since returns the deployments that a manual rollback reverts: the one that made the archive, and all after it. There are none where what is
 // outside of the trees must stay.
 func (dep *deployment) since(ctx context.Context) []project.ID {
 	d := dep.env.Deployment
@@ -33,7 +33,7 @@ func (dep *deployment) since(ctx context.Context) []project.ID {
 	return nil // it is older than what is remembered
 }
 
-// rewound are the deployments that a push of an older commit reverts: all that went live after the newest one of that commit, or of one
+// rewound returns the deployments that a push of an older commit reverts: all that went live after the newest one of that commit, or of one
 // that it contains, all of whose steps ran. There are none where the commit is not older than what is live, where none of them left
 // anything to undo outside of the trees, where that must stay, and where only some steps run, since all are needed to recreate the older
 // commit's state.
@@ -112,16 +112,16 @@ func (dep *deployment) noteReverted(ctx context.Context, desc *project.Descripti
 	since, err := dep.rewound(ctx, desc)
 	if err != nil {
 		dep.p.cfg.Logger.Error().Err(dep.redact.Error(err)).Str("deployment", string(dep.rec.ID)).Msg("find the deployments that an older commit goes back over")
-		dep.env.Note("an older commit: what newer deployments changed outside of the tree could not be found, and stays")
+		dep.env.Note("an older commit: cannot determine what newer deployments changed outside of the tree; these changes are kept")
 		return
 	}
 	dep.env.Since = since
 	if (procedures.Reverse{}).Needed(dep.env) {
-		is := "is"
+		are := "are"
 		if dep.env.Deployment.Trigger == project.TriggerPlan {
-			is = "would be"
+			are = "would be"
 		}
-		dep.env.Note("an older commit: what %s changed outside of the tree %s undone before its steps run", humanize.Plural(len(since), "newer deployment"), is)
+		dep.env.Note("an older commit: changes of %s outside of the tree %s undone before its steps run", humanize.Plural(len(since), "newer deployment"), are)
 	}
 }
 
@@ -132,7 +132,7 @@ func (dep *deployment) reverse(ctx context.Context) {
 	}
 	dep.stepsBegan = true
 	if err := dep.procedure(ctx, dep.env, procedures.Reverse{}); err != nil {
-		dep.unsure("not everything outside of the tree could be undone")
+		dep.unsure("some changes outside of the tree could not be undone")
 	}
 }
 
@@ -142,6 +142,6 @@ func (dep *deployment) restartReversed(ctx context.Context) {
 		return
 	}
 	if err := dep.procedure(ctx, dep.env, procedures.RestartReversed{}); err != nil {
-		dep.unsure("not every service could be restarted")
+		dep.unsure("some services could not be restarted")
 	}
 }

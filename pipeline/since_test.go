@@ -49,7 +49,7 @@ func TestDeathInAPushOfAnOlderCommit(t *testing.T) {
 	probe.at = func(s string) { points = append(points, s) }
 	res, out := probe.push(project.Code, probe.two, probe.one)
 	require.Equal(t, project.Live, res.State, out)
-	require.Contains(t, out, "an older commit: what 1 newer deployment changed outside of the tree is undone")
+	require.Contains(t, out, "an older commit: changes of 1 newer deployment outside of the tree are undone")
 	holds(t, probe, "one")
 	from := slices.Index(points, "begin undo")
 	require.Positive(t, from, points)

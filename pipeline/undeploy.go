@@ -26,7 +26,7 @@ func (dep *deployment) undeploy(ctx context.Context) {
 	}
 	p.cfg.Boundary("undeploy begun")
 	if err := dep.env.DropPoint(); err != nil {
-		dep.refuse(fault.New(fault.Internal, "forget where the last deployment failed", "%w", err))
+		dep.refuse(fault.New(fault.Internal, "discard the resume point", "%w", err))
 		return
 	}
 	dep.log.Append(event.Event{Kind: event.Head, Text: fmt.Sprintf("%s  undeploy of %s  by %s", d.Project, d.LiveCode.Short(), d.Pusher.Key)})
@@ -38,7 +38,7 @@ func (dep *deployment) undeploy(ctx context.Context) {
 		if err != nil {
 			dep.res.State = project.Failed
 			dep.setFailure(string(project.TriggerUndeploy), err)
-			dep.res.Hint = "nothing after it was done; fix .salt/undeploy.sls and push it, or run  corpus-git undeploy " + d.Project.String() + " --yes  again"
+			dep.res.Hint = "nothing else was done; fix .salt/undeploy.sls and push it, or run  corpus-git undeploy " + d.Project.String() + " --yes  again"
 			return
 		}
 	}
@@ -48,7 +48,7 @@ func (dep *deployment) undeploy(ctx context.Context) {
 	stopped, err := p.cfg.StopUnits(ctx, d.Project)
 	if err != nil {
 		dep.reportUndeploy(event.Bad, "units", "could not be stopped", begun, dep.explain(err))
-		failed = append(failed, "not every unit could be stopped")
+		failed = append(failed, "some units could not be stopped")
 	} else if len(stopped) > 0 {
 		dep.reportUndeploy(event.OK, "units", "stopped "+strings.Join(stopped, ", "), begun, nil)
 	}
@@ -57,7 +57,7 @@ func (dep *deployment) undeploy(ctx context.Context) {
 		begun = p.cfg.Now()
 		if err := r.Run(ctx, dep.env); err != nil {
 			dep.reportUndeploy(event.Bad, procedures.NameUndo, "failed", begun, dep.explain(err))
-			failed = append(failed, "not everything outside of the tree could be undone")
+			failed = append(failed, "some changes outside of the tree could not be undone")
 		} else {
 			text, lines := dep.env.TakeSummary()
 			dep.reportUndeploy(event.OK, procedures.NameUndo, text, begun, lines)
@@ -69,7 +69,7 @@ func (dep *deployment) undeploy(ctx context.Context) {
 	}
 	if len(failed) > 0 {
 		dep.res.State, dep.res.Kind, dep.res.Reason = project.Failed, fault.Failed.String(), strings.Join(failed, ", and ")
-		dep.res.Hint = "what was done is done; run it again for the rest:  corpus-git undeploy " + d.Project.String() + " --yes"
+		dep.res.Hint = "to complete it, run it again:  corpus-git undeploy " + d.Project.String() + " --yes"
 		return
 	}
 	dep.res.State, dep.res.Reason = project.Done, "its tree, repositories and data stay;  corpus-git deploy "+d.Project.String()+"  deploys it again"
@@ -83,7 +83,7 @@ func (dep *deployment) reportUndeploy(status event.Status, name, text string, be
 	dep.log.Append(event.Event{Kind: kind, Status: status, Procedure: name, Duration: dep.p.cfg.Now().Sub(begun), Text: text, Lines: lines})
 }
 
-// undeployAgain is an undeploy that a dead server had begun. It has its place in the queue.
+// undeployAgain returns an undeploy that a dead server had begun. It has its place in the queue.
 func (p *Pipeline) undeployAgain(ctx context.Context, rec project.Record) (func(context.Context, time.Duration), error) {
 	dep, err := p.reopen(ctx, rec)
 	if err != nil {
@@ -98,7 +98,7 @@ func (p *Pipeline) undeployAgain(ctx context.Context, rec project.Record) (func(
 			}
 		}()
 		dep.tools = tools
-		dep.log.Append(event.Event{Kind: event.Note, Text: "the server stopped in it; it is begun anew"})
+		dep.log.Append(event.Event{Kind: event.Note, Text: "interrupted by a stop of the server; starting again"})
 		var err error
 		if dep.set, err = p.cfg.Settings(ctx, rec.Project); err == nil {
 			err = dep.prepare(ctx)

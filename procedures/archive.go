@@ -93,7 +93,7 @@ func RetentionPolicy(r project.Retention) archive.Policy {
 	return p
 }
 
-// policy is what rotation keeps during the deployment: also the archive to be restored.
+// policy returns what rotation keeps during the deployment: also the archive to be restored.
 func (e *Env) policy() archive.Policy {
 	keep := e.Tools.retention()
 	if e.Prepared != nil && e.Prepared.Cfg != nil {
@@ -156,7 +156,7 @@ type Held struct {
 	Code, Pillar project.Commit
 }
 
-// HeldTrees are the trees that can be restored, newest first.
+// HeldTrees returns the trees that can be restored, newest first.
 func HeldTrees(t *Tools, name project.Name) ([]Held, error) {
 	all, err := t.Archives(name).List()
 	if err != nil {

@@ -81,7 +81,7 @@ func withoutGenerated(v any, generated func(string) bool) any {
 	return v
 }
 
-// edits are the tracked files of the live trees that were changed on this machine, with what lstat says of them; "" for none.
+// edits returns the tracked files of the live trees that were changed on this machine, with what lstat says of them; "" for none.
 func (e *Env) edits(ctx context.Context) (string, error) {
 	if e.RemoteLess {
 		return "", nil

@@ -49,7 +49,7 @@ func (f *CheckFailure) Error() string {
 // HasChecks reports whether there are checks for an occasion.
 func (p *Prepared) HasChecks(on project.CheckOccasion) bool { return len(p.checksOn(on)) > 0 }
 
-// Checks are those of the configuration; a project with nodes is asked there.
+// Checks returns those of the configuration; a project with nodes is asked there.
 func (p *Prepared) Checks() []project.Check {
 	if p.Rollout != nil {
 		return nil
@@ -165,12 +165,12 @@ func (e *Env) goodCheck(r checks.Result) string {
 		line += fmt.Sprintf("  at attempt %d, after %s", r.Attempts, humanize.Rough(r.Took))
 	}
 	if r.Check.AlsoAfter > 0 {
-		line += "  watched for " + project.FormatDuration(r.Check.AlsoAfter)
+		line += "  repeated for " + project.FormatDuration(r.Check.AlsoAfter)
 	}
 	return line
 }
 
-// checkTarget is the URL, command or unit of a check, shortened and redacted.
+// checkTarget returns the URL, command or unit of a check, shortened and redacted.
 func (e *Env) checkTarget(c project.Check) string {
 	what := printable.Shorten(e.Hide(c.Target), 80)
 	if c.Kind == project.CheckHTTP || c.Kind == project.CheckCommand {
@@ -182,7 +182,7 @@ func (e *Env) checkTarget(c project.Check) string {
 func (e *Env) failedCheck(r checks.Result) []string {
 	how := fmt.Sprintf("%s after %s", humanize.Plural(r.Attempts, "attempt"), humanize.Rough(r.Took))
 	if r.Watched {
-		how = "it had succeeded, and failed " + humanize.Rough(r.Took) + " after the start"
+		how = "it succeeded, then failed " + humanize.Rough(r.Took) + " after the start"
 	}
 	lines := []string{fmt.Sprintf("%s  %s", r.Check.Name, e.checkTarget(r.Check)), fmt.Sprintf("%s  (%s)", e.Hide(r.Reason), how)}
 	for _, l := range r.Answer {

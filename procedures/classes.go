@@ -16,7 +16,7 @@ import (
 	"corpus-git/project/schema"
 )
 
-// classes are those that the recipe and the recipes below it declare, the own ones last; nil where none has the file.
+// classes returns those that the recipe and the recipes below it declare, the own ones last; nil if none has the file.
 func (in *inherited) classes() (out *schema.Classes, err error) {
 	if in == nil {
 		return nil, nil

@@ -10,7 +10,7 @@ import (
 	"corpus-git/sls/host"
 )
 
-// ProjectUser is the user of a project's own commands: the project's user where the server creates users and this one exists, else "", the server's.
+// ProjectUser returns the user of a project's own commands: the project's user where the server creates users and this one exists, else "", the server's.
 func (t *Tools) ProjectUser(p *Prepared) string {
 	if !t.ownsFiles() {
 		return ""
@@ -35,7 +35,7 @@ func (t *Tools) Command(p *Prepared, d project.Deployment, point string, s host.
 	return t.Host.Command(s)
 }
 
-// environ is what the environment of a project's commands has in addition to the clean one.
+// environ returns what the environment of a project's commands has in addition to the clean one.
 func (p *Prepared) environ(told hooks.Description) map[string]string {
 	out := map[string]string{}
 	for _, kv := range slices.Concat(p.Cfg.Environ(), told.Env()) {

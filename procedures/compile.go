@@ -142,7 +142,7 @@ func (p *Prepared) checkStep(ctx context.Context, t *Tools, d project.Deployment
 	if before := p.checking.unsure; before != "" && sls.IsUndefined(err) {
 		at, _ := fault.PosOf(err)
 		c, err = &sls.Checked{SLS: s.SLS(d.Project), File: at.File, Deferred: &sls.Deferred{File: at.File, Line: at.Line,
-			Why: fmt.Sprintf("%s, and %s before it may still set that", fault.Cause(err), before)}}, nil
+			Why: fmt.Sprintf("%s, which %s before it may set", fault.Cause(err), before)}}, nil
 	}
 	if err != nil {
 		var f *fault.Error
@@ -150,7 +150,7 @@ func (p *Prepared) checkStep(ctx context.Context, t *Tools, d project.Deployment
 			err = fault.New(fault.Internal, "check "+s.Name, "%w", err)
 		}
 		if fault.HintOf(err) == "" && fault.KindOf(err) == fault.Failed {
-			err = f.WithHint("nothing has run: fix %s/%s, commit, push again", layout.SaltDir, s.File)
+			err = f.WithHint("nothing was run: fix %s/%s, commit, and push again", layout.SaltDir, s.File)
 		}
 		return nil, err
 	}
@@ -160,14 +160,14 @@ func (p *Prepared) checkStep(ctx context.Context, t *Tools, d project.Deployment
 	p.ignored = append(p.ignored, c.Warnings...)
 	if c.Deferred != nil {
 		p.checking.mayChange(p.recipe, s)
-		p.Notes = append(p.Notes, fmt.Sprintf("%s is compiled when its turn comes: %s (%s:%d)", s.Name, c.Deferred.Why, c.Deferred.File, c.Deferred.Line))
+		p.Notes = append(p.Notes, fmt.Sprintf("%s is compiled right before it runs: %s (%s:%d)", s.Name, c.Deferred.Why, c.Deferred.File, c.Deferred.Line))
 	}
 	if len(c.Needs) > 0 {
-		p.Notes = append(p.Notes, fmt.Sprintf("%s goes to %s: it needs %s (%s:%d)", s.Name, c.Runner, c.Needs[0].What, c.Needs[0].File, c.Needs[0].Line))
+		p.Notes = append(p.Notes, fmt.Sprintf("%s is run by %s: it needs %s (%s:%d)", s.Name, c.Runner, c.Needs[0].What, c.Needs[0].File, c.Needs[0].Line))
 	}
 	if c.Runner == plantext.SaltRunner {
 		if line := recipe.UndoLine(p.recipe, s.File); line > 0 {
-			p.Notes = append(p.Notes, fmt.Sprintf("%s goes to %s, which ignores undo: a rollback does not undo that command (%s/%s:%d)", s.Name, c.Runner, layout.SaltDir, s.File, line))
+			p.Notes = append(p.Notes, fmt.Sprintf("%s is run by %s, which ignores undo: a rollback does not undo that command (%s/%s:%d)", s.Name, c.Runner, layout.SaltDir, s.File, line))
 		}
 	}
 	return c, nil

@@ -61,7 +61,7 @@ func (e *Env) record(ctx context.Context, r *recipe.Recipe, s recipe.Step) (done
 	}
 }
 
-// outputsOf is what a step wrote, as a JSON object without secrets; nil where it wrote nothing.
+// outputsOf returns what a step wrote, as a JSON object without secrets; nil if it wrote nothing.
 func (e *Env) outputsOf(s recipe.Step) json.RawMessage {
 	out := map[string]json.RawMessage{}
 	for _, o := range e.wrote.list {
@@ -79,7 +79,7 @@ func (e *Env) outputsOf(s recipe.Step) json.RawMessage {
 	return text
 }
 
-// actionOf is what a deployment that began by a trigger does with its configs.
+// actionOf returns what a deployment that began by a trigger does with its configs.
 func actionOf(t project.Trigger) configs.Action {
 	switch t {
 	case project.TriggerPush, project.TriggerBundle, project.TriggerPromote:
@@ -90,7 +90,7 @@ func actionOf(t project.Trigger) configs.Action {
 	return configs.Action(strings.ToUpper(string(t)))
 }
 
-// configOf is a step as an immutable config. A text with a secret of the pillar in it is its hash.
+// configOf returns a step as an immutable config. A text with a secret of the pillar in it is its hash.
 func configOf(r *recipe.Recipe, s recipe.Step, p *Prepared) configs.Config {
 	read := func(file string) string {
 		text, err := readSome(r.Script(file))

@@ -25,7 +25,7 @@ import (
 // the pillar is closed to everybody else. Symbolic links are neither followed nor changed; a file with a further name
 // outside of the tree stays as it is. It may be run again after any error.
 type Fixperms struct {
-	// Early is true where steps are still to run, or have been undone: an account that a rule names may be missing then. That part of the
+	// Early is true if steps are still to run, or have been undone: an account that a rule names may be missing then. That part of the
 	// rule is skipped, and reported.
 	Early bool
 	// Synced is true right after release-sync: its facts about the trees are used for as long as the checkout uses the archive's scan.
@@ -86,7 +86,7 @@ func (f Fixperms) Run(ctx context.Context, env *Env) error {
 	return nil
 }
 
-// permTrees are the project's trees and their rules.
+// permTrees returns the project's trees and their rules.
 func (e *Env) permTrees(look permissions.Accounts) ([]permissions.Tree, error) {
 	owner, err := e.treeOwner()
 	if err != nil {
@@ -95,7 +95,7 @@ func (e *Env) permTrees(look permissions.Accounts) ([]permissions.Tree, error) {
 	return permissions.Trees(e.Paths, owner, e.Prepared.Cfg.Permissions(), look)
 }
 
-// treeOwner owns the project's files, nil where this server does not manage owners.
+// treeOwner owns the project's files, nil if this server does not manage owners.
 func (e *Env) treeOwner() (*project.Owner, error) {
 	if !e.Tools.ownsFiles() {
 		return nil, nil
@@ -107,16 +107,16 @@ func (e *Env) treeOwner() (*project.Owner, error) {
 	return &o, nil
 }
 
-// owner is the user and the group that the project's files belong to. They must be there.
+// owner returns the user and the group that the project's files belong to. They must be there.
 func (e *Env) owner() (o project.Owner, err error) {
 	user, group := e.Prepared.Cfg.User(), e.Prepared.Cfg.Group()
 	u, err := e.Tools.Host.Users.User(user)
 	if err != nil {
-		return o, fault.New(fault.Failed, NameFixperms, "user %s: %w", user, err).WithHint("the sync procedure makes the user; run it, or correct `user` in the pillar")
+		return o, fault.New(fault.Failed, NameFixperms, "user %s: %w", user, err).WithHint("the sync procedure creates the user; run it, or correct `user` in the pillar")
 	}
 	g, err := e.Tools.Host.Users.Group(group)
 	if err != nil {
-		return o, fault.New(fault.Failed, NameFixperms, "group %s: %w", group, err).WithHint("the sync procedure makes the group; run it, or correct `group` in the pillar")
+		return o, fault.New(fault.Failed, NameFixperms, "group %s: %w", group, err).WithHint("the sync procedure creates the group; run it, or correct `group` in the pillar")
 	}
 	return project.Owner{UID: u.UID, GID: g.GID}, nil
 }
@@ -135,7 +135,7 @@ func (e *Env) walk(ctx context.Context, t permissions.Tree, part *permissions.Pa
 	}
 	f := diskfull.WithHint(fault.New(fault.Internal, NameFixperms, "%s: %w", t.Dir, err))
 	if f.Hint == "" {
-		f = f.WithHint("nothing but owners and modes was being changed: push again to go on")
+		f = f.WithHint("only owners and modes were being changed: push again to continue")
 	}
 	return w, f
 }

@@ -350,18 +350,18 @@ func TestFixpermsIsNotLedAstray(t *testing.T) {
 
 func TestPermissionsAreChecked(t *testing.T) {
 	for says, rules := range map[string]*py.Dict{
-		"permissions:etc: must be a path that starts with project, data or pillar":      py.NewDict("etc", py.NewDict()),
-		"permissions:project/../x: must be a path":                                      py.NewDict("project/../x", py.NewDict()),
-		"permissions:project/.git: must be a path":                                      py.NewDict("project/.git", py.NewDict()),
-		"permissions:project:mode: there is no such key: user, group, dirs, files, acl": py.NewDict("project", py.NewDict("mode", "0644")),
-		"permissions:project:files: must be four octal digits in quotes such as '0640'": py.NewDict("project", py.NewDict("files", int64(640))),
-		"permissions:project:dirs: must be four octal digits":                           py.NewDict("project", py.NewDict("dirs", "0888")),
-		"permissions:project:user: must be a name, a number, or keep":                   py.NewDict("project", py.NewDict("user", "no such:one")),
-		"permissions:project:acl: must be a list":                                       py.NewDict("project", py.NewDict("acl", "group:ops:rX")),
-		"permissions:project:acl: an entry must be [default:]user:NAME:rwx":             py.NewDict("project", py.NewDict("acl", py.NewList("ops:rX"))),
-		"permissions:project:acl: there are two entries of one name":                    py.NewDict("project", py.NewDict("acl", py.NewList("user:ops:r", "user:ops:w"))),
-		"permissions:project: must be a mapping of user, group, dirs, files, acl":       py.NewDict("project", "0644"),
-		"permissions:data/x:user: must not be a mapping":                                py.NewDict("data/x", py.NewDict("user", py.NewDict("a", "b"))),
+		"permissions:etc: must be a path that starts with project, data or pillar":         py.NewDict("etc", py.NewDict()),
+		"permissions:project/../x: must be a path":                                         py.NewDict("project/../x", py.NewDict()),
+		"permissions:project/.git: must be a path":                                         py.NewDict("project/.git", py.NewDict()),
+		"permissions:project:mode: unknown key; use one of: user, group, dirs, files, acl": py.NewDict("project", py.NewDict("mode", "0644")),
+		"permissions:project:files: must be four octal digits in quotes such as '0640'":    py.NewDict("project", py.NewDict("files", int64(640))),
+		"permissions:project:dirs: must be four octal digits":                              py.NewDict("project", py.NewDict("dirs", "0888")),
+		"permissions:project:user: must be a name, a number, or keep":                      py.NewDict("project", py.NewDict("user", "no such:one")),
+		"permissions:project:acl: must be a list":                                          py.NewDict("project", py.NewDict("acl", "group:ops:rX")),
+		"permissions:project:acl: an entry must be [default:]user:NAME:rwx":                py.NewDict("project", py.NewDict("acl", py.NewList("ops:rX"))),
+		"permissions:project:acl: duplicate entry":                                         py.NewDict("project", py.NewDict("acl", py.NewList("user:ops:r", "user:ops:w"))),
+		"permissions:project: must be a mapping of user, group, dirs, files, acl":          py.NewDict("project", "0644"),
+		"permissions:data/x:user: must not be a mapping":                                   py.NewDict("data/x", py.NewDict("user", py.NewDict("a", "b"))),
 	} {
 		_, err := permissionsOf(t, rules)
 		require.ErrorContains(t, err, says)

@@ -10,10 +10,10 @@ import (
 // release; post-deploy when everything else succeeded. A failing hook fails the deployment.
 type HookPoint struct{ Point hooks.Point }
 
-// PreDeploy is the point before release-sync.
+// PreDeploy returns the point before release-sync.
 func PreDeploy() HookPoint { return HookPoint{hooks.PreDeploy} }
 
-// PostDeploy is the point after the second fixperms.
+// PostDeploy returns the point after the second fixperms.
 func PostDeploy() HookPoint { return HookPoint{hooks.PostDeploy} }
 
 // Name implements Procedure.

@@ -36,8 +36,8 @@ func (t *Tools) inherit(ctx context.Context, name project.Name, src Sources, fil
 		return files, in, err
 	}
 	if src.alone || t.Repository == nil {
-		return nil, nil, fault.New(fault.Refused, "", "%s/%s: the recipes that it names are on a server", layout.SaltDir, extends.File).
-			WithHint("ask the server:  git push prod HEAD:refs/plan/now")
+		return nil, nil, fault.New(fault.Refused, "", "%s/%s: the recipes it extends are on the server", layout.SaltDir, extends.File).
+			WithHint("use a plan:  git push prod HEAD:refs/plan/now")
 	}
 	var pinned map[string]project.Commit
 	if src.Commit != "" {
@@ -60,7 +60,7 @@ func (t *Tools) inherit(ctx context.Context, name project.Name, src Sources, fil
 	return extends.Overlay(all...), in, nil
 }
 
-// releasedBy are the commits that a release of the project from extends. own are those with which the project to had the same commit before: a release keeps
+// releasedBy returns the commits that a release of the project from extends. own are those with which the project to had the same commit before: a release keeps
 // them, so other ones are fault.Refused.
 func (t *Tools) releasedBy(from project.Name, c project.Commit, to project.Name, own map[string]project.Commit) (map[string]project.Commit, error) {
 	pinned, err := extends.Pins{FS: t.FS, Path: t.State.Extends(from.String())}.Of(c)
@@ -84,7 +84,7 @@ func (in *inherited) notes() (out []string) {
 	return out
 }
 
-// sample reads PILLAR.sample of each recipe, the weakest first: mappings merge. It is nil where none has one.
+// sample reads PILLAR.sample of each recipe, the weakest first: mappings merge. It is nil if none has one.
 func (in *inherited) sample(data *pillar.Reader, own fs.FS) func(context.Context) (*py.Dict, error) {
 	type source struct {
 		files fs.FS
@@ -179,10 +179,10 @@ type recipes struct {
 	fetch func(line string)
 }
 
-// upstream is a search elsewhere, with the rules of submodules and the key of the project's user.
+// upstream returns a search elsewhere, with the rules of submodules and the key of the project's user.
 func (r recipes) upstream() (Upstream, project.SubmoduleRequest, error) {
 	if r.t.Upstream == nil {
-		return nil, project.SubmoduleRequest{}, fault.New(fault.Refused, "", "recipes from URLs are fetched by a server only")
+		return nil, project.SubmoduleRequest{}, fault.New(fault.Refused, "", "recipes from URLs are fetched only by a server")
 	}
 	return r.t.Upstream(r.name), project.SubmoduleRequest{
 		Submodules: project.Submodules{Fetch: true, User: r.name.User()}, Offline: r.fetch == nil, Say: r.fetch,
@@ -206,11 +206,11 @@ func (r recipes) Resolve(ctx context.Context, p extends.Parent) (project.Commit,
 	}
 	if p.Rev == "" {
 		if r.t.Live == nil {
-			return "", fault.New(fault.Refused, "", "nothing is live here")
+			return "", fault.New(fault.Refused, "", "no release is live here")
 		}
 		c, err := r.t.Live(ctx, p.Name)
 		if err == nil && c == "" {
-			err = fault.New(fault.Refused, "", "nothing of %s is live", p.Name)
+			err = fault.New(fault.Refused, "", "%s has no live release", p.Name)
 		}
 		return c, err
 	}

@@ -18,7 +18,7 @@ import (
 	"corpus-git/project/schema"
 )
 
-// Inputs are what a recipe declares in inputs.yaml; nil where it has no such file.
+// Inputs returns what a recipe declares in inputs.yaml; nil if it has no such file.
 func Inputs(files fs.FS) (*schema.Inputs, error) {
 	if files == nil {
 		return nil, nil
@@ -61,14 +61,14 @@ func (p *Prepared) unread(t *Tools, name project.Name, src Sources, texts []stri
 		return err == nil
 	}
 	for _, u := range project.Misnamed(p.pillar, name, exists) {
-		warn(u, "nothing reads it, there is no project of this name")
+		warn(u, "not used, no project of this name")
 	}
 	found := p.Cfg.Unread()
 	if len(found) == 0 {
 		return out
 	}
 	for _, u := range unread.Of(found, src.Code, src.Pillar, texts) {
-		warn(u, "nothing reads it")
+		warn(u, "not used")
 	}
 	return out
 }

@@ -27,7 +27,7 @@ func (Install) Name() string { return NameInstall }
 type Failure struct {
 	Step    string
 	StateID string
-	// Err is the error of a step that failed before its states ran; nil where a state failed.
+	// Err is the error of a step that failed before its states ran; nil if a state failed.
 	Err error
 }
 
@@ -42,7 +42,7 @@ func (f *Failure) Error() string {
 	return "failed in " + f.Step
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
 
 // Run implements Procedure.

@@ -12,7 +12,7 @@ import (
 	"corpus-git/project"
 )
 
-// point is the present point of the deployment, with which a later one that continues here is compared, without the live tree.
+// point returns the present point of the deployment, with which a later one that continues here is compared, without the live tree.
 func (e *Env) point() (p resume.Point, err error) {
 	d := e.Deployment
 	p = resume.Point{ID: d.ID, Code: d.Code, Pillar: d.Pillar, Set: d.Set, Select: d.Select, Outputs: e.wrote.list}
@@ -42,11 +42,11 @@ func (e *Env) SavePoint(failed string) error {
 	p.Outputs = slices.DeleteFunc(slices.Clone(p.Outputs), func(o project.Output) bool { return !slices.Contains(p.Steps, o.Step) })
 	cfg, err := resume.Cfg(e.before)
 	if err != nil || cfg != p.Cfg {
-		p.Lost = "a step before it changed cfg for those that follow, which is not kept"
+		p.Lost = "an earlier step changed cfg for later ones, which is not stored"
 	}
 	for _, o := range p.Outputs {
 		if o.Secret || e.shortened(o) {
-			p.Lost = "the output " + o.Name + " of " + o.Step + " is secret, and not kept"
+			p.Lost = "the output " + o.Name + " of " + o.Step + " is secret and not stored"
 		}
 	}
 	if p.Tree, err = resume.Tree(e.Paths.Live()); err != nil {
@@ -75,8 +75,8 @@ func (e *Env) Resume(from project.ID) (project.ID, error) {
 		return "", fault.New(fault.Internal, "read where the last deployment failed", "%w", err)
 	}
 	if was == nil || from != project.ResumeLast && !strings.HasPrefix(string(was.ID), string(from)) {
-		return "", fault.New(fault.Refused, "", "there is nothing to go on from").
-			WithHint("only the last deployment can be resumed, where it failed in a step and its tree stayed in place, as in dev; what was rolled back was undone")
+		return "", fault.New(fault.Refused, "", "there is nothing to resume").
+			WithHint("only the last deployment can be resumed, if it failed in a step and its tree stayed in place, as in dev")
 	}
 	now, err := e.point()
 	if err == nil {

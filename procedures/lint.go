@@ -14,7 +14,7 @@ import (
 
 // Linted is what Lint found.
 type Linted struct {
-	// Prepared is what could be prepared; nil where the configuration is wrong.
+	// Prepared is what could be prepared; nil if the configuration is wrong.
 	Prepared *Prepared
 	// Tasks is the number of tasks.
 	Tasks int

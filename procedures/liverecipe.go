@@ -9,7 +9,7 @@ import (
 	"corpus-git/project"
 )
 
-// liveRecipe is the recipe of the commit that was live before the deployment, copied on first use; that of the new commit is Prepared.Recipe.
+// liveRecipe returns the recipe of the commit that was live before the deployment, copied on first use; that of the new commit is Prepared.Recipe.
 func (e *Env) liveRecipe(ctx context.Context) (*recipe.Recipe, error) {
 	if e.LiveTree == nil {
 		return e.Prepared.Recipe, nil
@@ -41,7 +41,7 @@ func (e *Env) liveRecipe(ctx context.Context) (*recipe.Recipe, error) {
 	return e.live, nil
 }
 
-// recipeAt is the recipe whose hooks run at a point: that of the live commit around the archive, at the beginning and in a rollback, that
+// recipeAt returns the recipe whose hooks run at a point: that of the live commit around the archive, at the beginning and in a rollback, that
 // of the new commit at the end.
 func (e *Env) recipeAt(ctx context.Context, p hooks.Point) (*recipe.Recipe, error) {
 	switch {

@@ -129,7 +129,7 @@ func statusOf(res sls.StateResult) event.Status {
 	return event.OK
 }
 
-// stateText is the state in one line: its function and what it acts on. It is redacted before it is shortened: half a secret would not be recognised.
+// stateText returns the state in one line: its function and what it acts on. It is redacted before it is shortened: half a secret would not be recognised.
 func (e *Env) stateText(res sls.StateResult) string {
 	what := res.Name
 	if res.Command != nil {
@@ -142,7 +142,7 @@ func (e *Env) stateText(res sls.StateResult) string {
 	return res.Function + ": " + printable.Shorten(what, 60)
 }
 
-// Hide is a text without control characters and secrets, as it may be shown.
+// Hide returns a text without control characters and secrets, as it may be shown.
 func (e *Env) Hide(text string) string { return e.Prepared.Redactor.String(event.ScrubText(text)) }
 
 func diffLines(d string) []string {
@@ -202,14 +202,14 @@ func (e *Env) failureLines(res sls.StateResult) []string {
 		lines = append(lines, strings.Split(strings.TrimRight(res.Comment, "\n"), "\n")...)
 	}
 	if d := diffLines(res.Diff); len(d) > 0 {
-		lines = append(lines, "what it had changed:")
+		lines = append(lines, "its changes:")
 		lines = append(lines, d...)
 	} else if len(res.Changes) > 0 && string(res.Changes) != "{}" && string(res.Changes) != "null" && res.Command == nil {
 		var b strings.Builder
 		enc := json.NewEncoder(&b)
 		enc.SetEscapeHTML(false)
 		if enc.Encode(res.Changes) == nil {
-			lines = append(lines, "what it had changed: "+strings.TrimSpace(b.String()))
+			lines = append(lines, "its changes: "+strings.TrimSpace(b.String()))
 		}
 	}
 	return lines

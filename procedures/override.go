@@ -92,7 +92,7 @@ func (e *Env) Override(ctx context.Context, proc Procedure) error {
 	return native
 }
 
-// ownName is the procedure whose file is used: for a manual rollback that of every rollback.
+// ownName returns the procedure whose file is used: for a manual rollback that of every rollback.
 func ownName(procedure string) string {
 	if procedure == nameRestore {
 		return NameRollback

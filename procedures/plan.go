@@ -60,11 +60,11 @@ func (e *Env) planStep(ctx context.Context, i int, s recipe.Step) (int, error) {
 	// The live step ran before: its conditions may be evaluated, and its templates may read the machine.
 	live := e.Deployment.Trigger == project.TriggerConverge
 	if s.Script && live {
-		say(event.Skipped, nil, "an executable: what it would change is not known")
+		say(event.Skipped, nil, "an executable: its changes are unknown")
 		return 0, nil
 	}
 	if s.Script {
-		say(event.Changed, nil, "an executable: what it changes is known when it ran")
+		say(event.Changed, nil, "an executable: its changes are known after it has run")
 		return 1, nil
 	}
 	if c := e.Prepared.Checked[i]; c != nil && c.Deferred != nil && !live {
@@ -97,7 +97,7 @@ func (e *Env) planStep(ctx context.Context, i int, s recipe.Step) (int, error) {
 	}
 	status, and := event.Changed, ""
 	if failed > 0 {
-		status, and = event.Bad, fmt.Sprintf(", %d would fail as things are now", failed)
+		status, and = event.Bad, fmt.Sprintf(", %d would currently fail", failed)
 	}
 	say(status, lines, "%d of %s would change%s", changed, humanize.Plural(len(res.States), "state"), and)
 	return changed, nil

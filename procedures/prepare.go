@@ -26,16 +26,16 @@ import (
 
 // Sources are what a deployment is made from, before any of it is on disk.
 type Sources struct {
-	// Code and Pillar are the files of the two commits; nil where there is none.
+	// Code and Pillar are the files of the two commits; nil if there is none.
 	Code, Pillar fs.FS
 	// Environment is the one that the operator set for the project.
 	Environment string
 	RemoteLess  bool
-	// Node is set where another server knows the nodes, and which of them this is; nil where this server does.
+	// Node is set where another server knows the nodes, and which of them this is; nil if this server does.
 	Node *project.Node
 	// Private is the folder for the private copy of the recipe, from which everything runs; "" makes none, and nothing can run.
 	Private string
-	// Commit is that of Code, "" where it is not a commit.
+	// Commit is that of Code, "" if it is not a commit.
 	Commit project.Commit
 	// From is the project whose release Commit is: what its recipe extends is what it was there. "" is the project itself.
 	From project.Name
@@ -57,7 +57,7 @@ type Prepared struct {
 	// Steps are those that will run, in order; Checked are their compiled forms, nil for executables.
 	Steps   []recipe.Step
 	Checked []*sls.Checked
-	// Recipe is the private copy of the recipe; nil where nothing of it can run.
+	// Recipe is the private copy of the recipe; nil if nothing of it can run.
 	Recipe *recipe.Recipe
 	// Notes are lines for the pusher: what could not be checked, what is left to salt-call.
 	Notes []string
@@ -90,7 +90,7 @@ type Prepared struct {
 	checking       *stepCfg
 }
 
-// Environment is the name of the environment.
+// Environment returns the name of the environment.
 func (p *Prepared) Environment() string { return p.Cfg.Env() }
 
 // Dev reports whether the environment is of the class dev: a failed tree stays in place.
@@ -185,7 +185,7 @@ func (p *Prepared) planNodes(ctx context.Context, t *Tools, src Sources, only []
 		return nil
 	}
 	if t.Fleet == nil {
-		return fault.New(fault.Refused, fleet.NodesFile, "this server deploys on no nodes")
+		return fault.New(fault.Refused, fleet.NodesFile, "this server does not deploy to nodes")
 	}
 	stages, err := fleet.ReadStages(src.Code)
 	if err != nil {
@@ -232,7 +232,7 @@ func (p *Prepared) Compile(ctx context.Context, t *Tools, d project.Deployment) 
 	return p.Store(ctx, t, d.Project)
 }
 
-// Bare is what can be prepared without any source: the defaults.
+// Bare returns what can be prepared without any source: the defaults.
 func Bare(ctx context.Context, t *Tools, d project.Deployment, environment string, hide *redact.Redactor) (*Prepared, error) {
 	return configure(ctx, t, d, Sources{Environment: environment}, false, hide)
 }
@@ -267,7 +267,7 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 	data := &pillar.Reader{Root: t.Root, Host: t.Host, Name: d.Project, Grains: p.grains, Passwords: p.passwords, Node: node}
 	if src.Node != nil && len(src.Node.Exports) > 0 {
 		if p.exports, err = py.FromJSON(string(src.Node.Exports)); err != nil {
-			return nil, fault.New(fault.Internal, "what the stages before wrote", "%w", err)
+			return nil, fault.New(fault.Internal, "outputs of earlier stages", "%w", err)
 		}
 	}
 	if p.kv, err = t.Keys.Setter(ctx, d.Project); err != nil {

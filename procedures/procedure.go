@@ -35,7 +35,7 @@ import (
 
 // Procedure is one named phase of a deployment.
 type Procedure interface {
-	// Name is the procedure's name as only=, skip_ and .salt/<name>.sls have it.
+	// Name returns the procedure's name as only=, skip_ and .salt/<name>.sls have it.
 	Name() string
 	// Run does the work and can be run again. It describes it with env.Summarize. A *fault.Error of kind Failed is the project's fault, any
 	// other kind the machine's or ours.
@@ -53,7 +53,7 @@ const (
 	NameNotify      = "notify"
 )
 
-// Names are all procedures, in order; fixperms runs a second time after install.
+// Names returns all procedures, in order; fixperms runs a second time after install.
 func Names() []string { return recipe.Procedures() }
 
 // Repository is what the procedures need of one repository of a project, and of its working copy; receive's satisfies it.
@@ -64,7 +64,7 @@ type Repository interface {
 	TryCheckout(ctx context.Context, req project.Checkout, in project.Incoming) (project.CheckoutStats, error)
 	Tree(ctx context.Context, c project.Commit, in project.Incoming) (fs.FS, error)
 	Describe(ctx context.Context, old, new project.Commit, in project.Incoming) (project.Description, error)
-	// Commit is the commit that a ref leads to, through tags, "" where there is none; List gives the refs below prefix, hidden ones included.
+	// Commit returns the commit that a ref leads to, through tags, "" if there is none; List gives the refs below prefix, hidden ones included.
 	Commit(ctx context.Context, ref string) (project.Commit, error)
 	List(ctx context.Context, prefix string) (map[string]project.Commit, error)
 	CompareAndSwap(ctx context.Context, c project.Change) error
@@ -122,17 +122,17 @@ type Tools struct {
 	Configs *configs.Store
 	// Fleet deploys projects with nodes on other machines; nil has no nodes.
 	Fleet Fleet
-	// Signals lets steps wait for signals; nil where no server receives them.
+	// Signals lets steps wait for signals; nil if no server receives them.
 	Signals waiting.Signals
 	// Keys are what steps see of the keys of package kv.
 	Keys keys.Source
-	// Live is the commit of the newest deployment of a project that went live, "" where there is none or the project has no commits.
+	// Live is the commit of the newest deployment of a project that went live, "" if there is none or the project has no commits.
 	Live func(context.Context, project.Name) (project.Commit, error)
 }
 
 // Fleet deploys on other machines.
 type Fleet interface {
-	// Known are the nodes that the operator added.
+	// Known returns the nodes that the operator added.
 	Known(ctx context.Context) (map[string]fleet.Node, error)
 	// Rollout prepares the deployment of a plan there; with a nil plan, its rollback.
 	Rollout(d project.Deployment, p *fleet.Plan, known map[string]fleet.Node) *fleet.Rollout
@@ -165,7 +165,7 @@ func (t *Tools) Open() (tools *Tools, close func() error) {
 	return &out, close
 }
 
-// runner is the runner that applies a step.
+// runner returns the runner that applies a step.
 func (t *Tools) runner(s recipe.Step) sls.Runner {
 	switch {
 	case s.Script:
@@ -179,7 +179,7 @@ func (t *Tools) runner(s recipe.Step) sls.Runner {
 	return tool.Program{Group: s.Tool, Path: filepath.Join(t.State.Steps(), s.Tool, "run")}
 }
 
-// Groups are the file name extensions that the operator's programs apply: the folders of <state>/steps.d.
+// Groups returns the file name extensions that the operator's programs apply: the folders of <state>/steps.d.
 func (t *Tools) Groups() ([]string, error) {
 	entries, err := os.ReadDir(t.State.Steps())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -226,7 +226,7 @@ type Env struct {
 	Beside  func(covered uint64) error
 	Publish func(context.Context) error
 
-	// LiveTree returns the files of the commit that was live before, nil where there is none; if LiveTree itself is nil, the new commit was live.
+	// LiveTree returns the files of the commit that was live before, nil if there is none; if LiveTree itself is nil, the new commit was live.
 	LiveTree func(context.Context) (fs.FS, error)
 
 	live       *recipe.Recipe // of LiveTree, on first use
@@ -273,7 +273,7 @@ type Env struct {
 	lines   []string
 }
 
-// Again is the environment of the restored release in the same deployment; d is that release. Nothing is recorded in the undo log.
+// Again returns the environment of the restored release in the same deployment; d is that release. Nothing is recorded in the undo log.
 func (e *Env) Again(t *Tools, p *Prepared, d project.Deployment) *Env {
 	out := *e
 	out.Tools, out.Prepared, out.Deployment = t, p, d
@@ -299,7 +299,7 @@ func (e *Env) Note(format string, args ...any) {
 	e.Report.Append(event.Event{Kind: event.Note, Text: fmt.Sprintf(format, args...)})
 }
 
-// ArchiveDir is the path of this deployment's archive.
+// ArchiveDir returns the path of this deployment's archive.
 func (e *Env) ArchiveDir() string {
 	if e.ArchiveName == "" {
 		return ""

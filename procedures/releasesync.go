@@ -26,7 +26,7 @@ func (ReleaseSync) Name() string { return NameReleaseSync }
 // Run implements Procedure.
 func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 	if env.RemoteLess {
-		env.Summarize(nil, "remote-less: the working copy is what is deployed")
+		env.Summarize(nil, "remote-less: the working copy is deployed")
 		return nil
 	}
 	var parts, lines []string
@@ -115,7 +115,7 @@ func checkoutSummary(st project.CheckoutStats) string {
 	return strings.Join(s, ", ")
 }
 
-// treeOwners are the owners and permissions of the project's tree and of the pillar's, as fixperms sets them; nil where they are not known
+// treeOwners returns the owners and permissions of the project's tree and of the pillar's, as fixperms sets them; nil if they are not known
 // yet. Files that are written with them need no fixing, and the index need not be written again.
 func (e *Env) treeOwners() (code, pillar *project.Owner) {
 	owner, err := e.treeOwner()
@@ -144,7 +144,7 @@ func (e *Env) fresh(s *tree.Snapshot) bool {
 	return age >= 0 && age <= scanMaxAge
 }
 
-// snapshotOf is the scan of one tree, nil for none.
+// snapshotOf returns the scan of one tree, nil for none.
 func snapshotOf(s *tree.Snapshot, tree string) *vfs.Snapshot {
 	if s == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"corpus-git/undo"
 )
 
-// UndoLogs are the undo logs of deployments that went live.
+// UndoLogs returns the undo logs of deployments that went live.
 func (t *Tools) UndoLogs() undologs.Logs { return undologs.Logs{FS: t.FS, State: t.State} }
 
 // keepLive keeps the log of a deployment that went live, after existing ones.
@@ -52,7 +52,7 @@ func (r Reverse) Needed(e *Env) bool {
 	return len(dirs) > 0 || err != nil || r.unknown(e) != ""
 }
 
-// unknown is the newest reverted deployment whose undo log was removed.
+// unknown returns the newest reverted deployment whose undo log was removed.
 func (r Reverse) unknown(e *Env) project.ID {
 	id, err := e.Tools.UndoLogs().Dropped(e.Deployment.Project)
 	if err != nil || id == "" || !r.All && !slices.Contains(e.Since, id) {
@@ -66,7 +66,7 @@ func (r Reverse) Run(ctx context.Context, env *Env) error {
 	ctx, end := env.aside(ctx, asideLimit)
 	defer end()
 	if id := r.unknown(env); id != "" {
-		env.Note("what deployment %s and those before it changed outside of the tree is no longer known (history.max_undo_logs): it stays", id.Short())
+		env.Note("changes of deployment %s and earlier ones outside of the tree are kept: their undo logs were removed (history.max_undo_logs)", id.Short())
 	}
 	dirs, err := r.logs(env)
 	var all undo.Report
@@ -91,7 +91,7 @@ func (r Reverse) Run(ctx context.Context, env *Env) error {
 	lines := env.undoLines(all)
 	if len(all.Failed) > 0 {
 		return fault.New(fault.Failed, "", "%s outside of the tree could not be undone:\n%s", humanize.Plural(len(all.Failed), "change"), strings.Join(lines, "\n")).
-			WithHint("what was there before is in %s", env.Tools.State.LiveUndo(env.Deployment.Project.String()))
+			WithHint("the previous contents are in %s", env.Tools.State.LiveUndo(env.Deployment.Project.String()))
 	}
 	env.Summarize(lines, "%s", undoText(all))
 	return nil

@@ -40,7 +40,7 @@ func (Rollback) Run(ctx context.Context, env *Env) error {
 	}
 	text := fmt.Sprintf("restored files of %s", env.Deployment.LiveCode.Short())
 	if env.Deployment.LiveCode == "" {
-		text = "empty again, as it was before the first deployment"
+		text = "emptied, as before the first deployment"
 	}
 	text += ", " + proofText(got.Proof)
 	if got.FailedKept {
@@ -112,7 +112,7 @@ func (Restore) Run(ctx context.Context, env *Env) error {
 			return fault.New(fault.Refused, "restore", "%w", err)
 		case ArchiveDamaged(err):
 			return fault.New(fault.Failed, "restore", "%w", err).
-				WithHint("nothing of it went live; corpus-git archives list %[1]s  shows the others, corpus-git rollback %[1]s DEPLOYMENT  takes one", env.Deployment.Project)
+				WithHint("nothing of it went live; corpus-git archives list %[1]s  lists the others, corpus-git rollback %[1]s DEPLOYMENT  restores one", env.Deployment.Project)
 		}
 		return err
 	}

@@ -73,7 +73,7 @@ func (e *Env) rollout(ctx context.Context) (*fleet.Rollout, error) {
 		return e.roll, nil
 	}
 	if e.Tools.Fleet == nil {
-		return nil, fault.New(fault.Refused, fleet.NodesFile, "this server deploys on no nodes")
+		return nil, fault.New(fault.Refused, fleet.NodesFile, "this server does not deploy to nodes")
 	}
 	known, err := e.Tools.Fleet.Known(ctx)
 	if err != nil {

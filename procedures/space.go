@@ -77,7 +77,7 @@ func (e *Env) dropOld(_ context.Context, short *archive.SpaceError) error {
 	if err != nil {
 		return err
 	}
-	e.Note("dropped %s to make room: about %s", humanize.Plural(len(r.Removed), "archive of failed deployments"), humanize.Bytes(r.Freed))
+	e.Note("removed %s to free space: about %s", humanize.Plural(len(r.Removed), "archive of failed deployments"), humanize.Bytes(r.Freed))
 	return nil
 }
 
@@ -93,10 +93,10 @@ func (e *Env) refused(err error) error {
 	if r, perr := e.Tools.Archives(name).Preview(RetentionPolicy(project.Retention{Keep: 1})); perr == nil {
 		could = r.Freed
 	}
-	hint := fmt.Sprintf("free %s on the disk; none of the archives of %s may go", missing, name)
+	hint := fmt.Sprintf("free %s on the disk; no archive of %s can be removed", missing, name)
 	switch {
 	case short.Missing() == 0:
-		hint = "free inodes on the disk: remove what has many small files"
+		hint = "free inodes on the disk: remove directories with many small files"
 	case could > 0:
 		hint = fmt.Sprintf("free %s on the disk; about %s of it with  corpus-git archives prune %s --keep 1", missing, humanize.Bytes(could), name)
 	}
@@ -133,13 +133,13 @@ func (e *Env) FreeSpace(cause error) {
 	policy := e.policy()
 	policy.Squeeze = true
 	if _, err := e.Tools.Archives(e.Deployment.Project).Rotate(policy); err != nil {
-		e.Note("no room could be made: %v", err)
+		e.Note("cannot free space: %v", err)
 		return
 	}
 	if again {
 		return
 	}
-	e.Note("the disk is full: dropped what can be done without, so that the old tree can come back")
+	e.Note("the disk is full: removed expendable files so that the old tree can be restored")
 }
 
 // SyncWritten makes everything durable that the deployment wrote to the project's file system, by one syncfs(2). It returns the device number of

@@ -59,7 +59,7 @@ func (p *Prepared) dict() *py.Dict {
 	return v
 }
 
-// over is the pillar for a step: above the values of PILLAR.sample, which cfg has as sls_default_pillar.
+// over returns the pillar for a step: above the values of PILLAR.sample, which cfg has as sls_default_pillar.
 //
 // Source: makina-states, mc_states/modules/mc_project_2.py, _sls_exec.
 func (c *stepCfg) over(pillar *py.Dict) *py.Dict {
@@ -80,7 +80,7 @@ func (c *stepCfg) changed(cfg *py.Dict) error {
 		return err
 	}
 	if len(left) > 0 && c.note != nil {
-		c.note("cfg: %s is not a plain value: the steps that follow do not see it", strings.Join(left, ", "))
+		c.note("cfg: %s is not a plain value: later steps will not see it", strings.Join(left, ", "))
 	}
 	c.value = next
 	return nil
@@ -97,7 +97,7 @@ func (c *stepCfg) mayChange(files fs.FS, s recipe.Step) {
 	}
 }
 
-// input is what a step of a recipe is rendered with while the deployment runs.
+// input returns what a step of a recipe is rendered with while the deployment runs.
 func (p *Prepared) input(e *Env, r *recipe.Recipe, s recipe.Step, mode sls.Mode) *sls.Input {
 	in := p.inputFor(e.Tools, e.Deployment, r, s, mode, e.stepCfg())
 	in.Undo, in.Yield = e.Undo, e.Yield
@@ -107,7 +107,7 @@ func (p *Prepared) input(e *Env, r *recipe.Recipe, s recipe.Step, mode sls.Mode)
 	return in
 }
 
-// host is the machine with the environment of the deployment's commands: the clean one, the project's key env, the CORPUS_* variables.
+// host returns the machine with the environment of the deployment's commands: the clean one, the project's key env, the CORPUS_* variables.
 func (p *Prepared) host(t *Tools, d project.Deployment) *host.Host {
 	out := *t.Host
 	told := describe(d, t.Root.Project(d.Project.String()), p.Environment(), NameInstall)
@@ -129,7 +129,7 @@ func (p *Prepared) inputFor(t *Tools, d project.Deployment, r *recipe.Recipe, s 
 	return in
 }
 
-// roots are the file roots of salt://: the private copy of the project's recipe in its place, where the permanent link would lead into the
+// roots returns the file roots of salt://: the private copy of the project's recipe in its place, where the permanent link would lead into the
 // working copy, those of the other projects likewise, then what is on disk, and last the files that replace makina-states.
 func (t *Tools) roots(name project.Name, r *recipe.Recipe, foreign fileroot.Roots) fileroot.Roots {
 	mount := fileroot.Root{FS: others.Nothing{}}

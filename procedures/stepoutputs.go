@@ -35,7 +35,7 @@ const (
 	exportsKey = "exports"
 )
 
-// outputsOf is what a recipe declares of the outputs of its steps; nil where it declares nothing.
+// outputsOf returns what a recipe declares of the outputs of its steps; nil if it declares nothing.
 func outputsOf(files fs.FS, steps []recipe.Step) (*schema.Outputs, error) {
 	shown := path.Join(layout.SaltDir, schema.OutputsFile)
 	text, err := fs.ReadFile(vfs.Bounded{FS: files, Max: keyplace.MaxSearched}, schema.OutputsFile)
@@ -61,10 +61,10 @@ type stepOutputs struct {
 	tests   []junit.Summary
 }
 
-// Outputs are what the steps wrote, as it is recorded.
+// Outputs returns what the steps wrote, as it is recorded.
 func (e *Env) Outputs() []project.Output { return e.wrote.list }
 
-// Tests are what the steps' reports of tests say, as it is recorded.
+// Tests returns what the steps' reports of tests say, as it is recorded.
 func (e *Env) Tests() []junit.Summary { return e.wrote.tests }
 
 // keepTests adds a step's reports of tests to the record and says in the log what they are; they never fail it.
@@ -77,7 +77,7 @@ func (e *Env) keepTests(dir string, s recipe.Step) {
 	}
 }
 
-// SecretOutputs are the values of those that are declared as secret.
+// SecretOutputs returns the values of those that are declared as secret.
 func (e *Env) SecretOutputs() []redact.Secret { return e.wrote.secrets }
 
 // apply runs one step, with an empty file for its outputs, and adds what it wrote to cfg of the later steps, and to the record.
@@ -130,7 +130,7 @@ func (e *Env) makeOutputs(file string) error {
 func (e *Env) readOutputs(file string, s recipe.Step) ([]schema.Output, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, fault.New(fault.Failed, "", "the step took the file of %s away", outfile.Variable)
+		return nil, fault.New(fault.Failed, "", "the step removed the file of %s", outfile.Variable)
 	}
 	defer func() { _ = f.Close() }()
 	text, err := schema.ReadLimited(f)
@@ -171,7 +171,7 @@ func (e *Env) keepOutputs(s recipe.Step, wrote []schema.Output) {
 	e.stepCfg().value.SetStr(outputsKey, py.DeepCopy(e.wrote.values))
 }
 
-// recorded is a value as JSON, without secrets.
+// recorded returns a value as JSON, without secrets.
 func (e *Env) recorded(v any) json.RawMessage {
 	text, err := py.ToJSON(project.Show{Redact: e.Prepared.Redactor.String}.Of(v), py.JSONOptions{Unicode: true})
 	if err != nil || !json.Valid([]byte(text)) {
@@ -180,7 +180,7 @@ func (e *Env) recorded(v any) json.RawMessage {
 	return json.RawMessage(text)
 }
 
-// waitsForOutputs is the check result of a step that reads an output: it is compiled when it runs. nil is any other error.
+// waitsForOutputs returns the check result of a step that reads an output: it is compiled when it runs. nil is any other error.
 func (c *stepCfg) waitsForOutputs(s recipe.Step, d project.Deployment, err error) *sls.Checked {
 	if err == nil || !sls.IsUndefined(err) {
 		return nil
@@ -189,9 +189,9 @@ func (c *stepCfg) waitsForOutputs(s recipe.Step, d project.Deployment, err error
 	why := ""
 	switch {
 	case c.later && reads(outputsKey):
-		why = fmt.Sprintf("it reads cfg.%s, which the steps before it write", outputsKey)
+		why = fmt.Sprintf("it reads cfg.%s, which earlier steps write", outputsKey)
 	case c.staged && reads(exportsKey):
-		why = fmt.Sprintf("it reads cfg.%s, which the stages before write", exportsKey)
+		why = fmt.Sprintf("it reads cfg.%s, which earlier stages write", exportsKey)
 	default:
 		return nil
 	}
@@ -203,7 +203,7 @@ func (c *stepCfg) waitsForOutputs(s recipe.Step, d project.Deployment, err error
 func (e *Env) SetExports(text json.RawMessage) error {
 	v, err := py.FromJSON(string(text))
 	if err != nil {
-		return fault.New(fault.Refused, "", "what the stages before wrote: %w", err)
+		return fault.New(fault.Refused, "", "outputs of earlier stages: %w", err)
 	}
 	e.stepCfg().value.SetStr(exportsKey, v)
 	return nil

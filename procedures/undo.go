@@ -69,7 +69,7 @@ func (Undo) Run(ctx context.Context, env *Env) error {
 	}
 	if err != nil || !rep.Whole() {
 		if kerr := env.keepUndo(); kerr != nil {
-			env.Note("the undo log could not be marked: %v", kerr)
+			env.Note("cannot mark the undo log: %v", kerr)
 		}
 	}
 	if err != nil {
@@ -78,7 +78,7 @@ func (Undo) Run(ctx context.Context, env *Env) error {
 	lines := env.undoLines(rep)
 	if len(rep.Failed) > 0 {
 		return fault.New(fault.Failed, "", "%s outside of the tree could not be undone:\n%s", humanize.Plural(len(rep.Failed), "change"), strings.Join(lines, "\n")).
-			WithHint("what was there before is in %s", dir)
+			WithHint("the previous contents are in %s", dir)
 	}
 	env.Summarize(lines, "%s", undoText(rep))
 	return nil
@@ -100,7 +100,7 @@ func (Services) Run(ctx context.Context, env *Env) error {
 	rep, err := undo.Last(ctx, env.machine(ctx), env.Tools.State.Undo(string(env.Deployment.ID)))
 	if err != nil || len(rep.Failed) > 0 {
 		if kerr := env.keepUndo(); kerr != nil {
-			env.Note("the undo log could not be marked: %v", kerr)
+			env.Note("cannot mark the undo log: %v", kerr)
 		}
 	}
 	return env.restarted(rep, err)
@@ -153,7 +153,7 @@ func undoText(rep undo.Report) string {
 	return fmt.Sprintf("undid %s outside of the tree: %s", humanize.Plural(len(rep.Undone), "change"), strings.Join(parts, ", "))
 }
 
-// plurals are those that are not made by an s.
+// plurals returns those that are not made by an s.
 func plurals() map[string][]string {
 	return map[string][]string{"set of packages": {"sets of packages"}}
 }
@@ -181,7 +181,7 @@ func (e *Env) undoLines(rep undo.Report) []string {
 		}
 	}
 	add(rep.Failed, func(i undo.Item) string { return fmt.Sprintf("%s %s: %s", i.Noun, i.Name, i.Why) })
-	add(rep.Left, func(i undo.Item) string { return fmt.Sprintf("left as it is: %s %s: %s", i.Noun, i.Name, i.Why) })
+	add(rep.Left, func(i undo.Item) string { return fmt.Sprintf("not changed: %s %s: %s", i.Noun, i.Name, i.Why) })
 	add(rep.Manual, func(i undo.Item) string { return "not undone: " + printable.Shorten(i.Name, 100) })
 	return lines
 }

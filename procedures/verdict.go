@@ -18,9 +18,9 @@ const (
 	ownNotifyLimit = 5 * time.Minute
 )
 
-// aside is the context of what runs beside native procedures that are not cancelled any more. It ends with the limit, and when Hurry is closed.
+// aside returns the context of what runs beside native procedures that are not cancelled any more. It ends with the limit, and when Hurry is closed.
 func (e *Env) aside(ctx context.Context, limit time.Duration) (context.Context, func()) {
-	ctx, timeout := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %s", limit))
+	ctx, timeout := context.WithTimeoutCause(ctx, limit, fmt.Errorf("timed out after %s", limit))
 	if e.Hurry == nil {
 		return ctx, timeout
 	}
@@ -41,9 +41,9 @@ func (e *Env) aside(ctx context.Context, limit time.Duration) (context.Context, 
 }
 
 // errHurried ends what runs beside a rollback, and after a deployment.
-var errHurried = errors.New("it was ended: the deployment was cancelled, or the server stops")
+var errHurried = errors.New("stopped: the deployment was cancelled, or the server is shutting down")
 
-// ownContext is the context of a project's own file for a procedure.
+// ownContext returns the context of a project's own file for a procedure.
 func (e *Env) ownContext(ctx context.Context, procedure string) (context.Context, func()) {
 	switch {
 	case procedure == NameNotify:

@@ -27,13 +27,13 @@ func (p *Prepared) findWaits(t *Tools, d project.Deployment, steps []recipe.Step
 	}
 	secrets, over := p.waits.Address(d.ID, t.Signals)
 	if t.Signals != nil && !over {
-		p.Notes = append(p.Notes, waiting.Shown()+": the server has no address for HTTP (http_listen): signals come by  corpus-git signal  only")
+		p.Notes = append(p.Notes, waiting.Shown()+": http_listen is not set: signals can be sent only with  corpus-git signal")
 	}
 	p.Redactor.Extend(secrets)
 	return nil
 }
 
-// waits are those of the deployment, the same each time.
+// waits returns those of the deployment, the same each time.
 func (e *Env) waits() *waiting.Run {
 	if e.waiting == nil {
 		e.waiting = &waiting.Run{Signals: e.Tools.Signals, Deployment: e.Deployment, Set: e.Prepared.waits, SkipReason: e.waitSkipReason, Hide: e.Hide, Note: e.Note}
@@ -42,13 +42,13 @@ func (e *Env) waits() *waiting.Run {
 	return e.waiting
 }
 
-// waitSkipReason is why this deployment does not wait for signals, "" where it does.
+// waitSkipReason is why this deployment does not wait for signals, "" if it does.
 func (e *Env) waitSkipReason() string {
 	switch {
 	case e.back || e.Deployment.Trigger == project.TriggerRollback:
-		return "a rollback waits for no signals"
+		return "a rollback does not wait for signals"
 	case !e.Prepared.holds:
-		return fmt.Sprintf("%s waits for no signals", e.Deployment.Trigger)
+		return fmt.Sprintf("%s does not wait for signals", e.Deployment.Trigger)
 	}
 	return ""
 }

@@ -57,12 +57,12 @@ const DefaultKeepArchives = 3
 // APIVersion is the version of the corpus conventions that cfg describes, as SLS files read it.
 const APIVersion = "2"
 
-// Procedures are the names of the procedures, as people read and write them, in the order of a deployment.
+// Procedures returns the names of the procedures, as people read and write them, in the order of a deployment.
 func Procedures() []string {
 	return []string{"archive", "sync", "release-sync", "fixperms", "install", "checks", "rollback", "notify"}
 }
 
-// procedureKeys are what only and skip_<procedure> accept, as cfg keys have it. deploy and rotate_archives are the original's: they are read, and stand
+// procedureKeys returns what only and skip_<procedure> accept, as cfg keys have it. deploy and rotate_archives are the original's: they are read, and stand
 // for the whole and for a part of archive.
 func procedureKeys() []string {
 	var out []string
@@ -75,7 +75,7 @@ func procedureKeys() []string {
 // IsProcedure reports whether a name is one that only and skip accept; release_sync is release-sync.
 func IsProcedure(name string) bool { return slices.Contains(procedureKeys(), ProcedureKey(name)) }
 
-// ProcedureKey is the form of a procedure's name in cfg keys: release-sync is release_sync.
+// ProcedureKey returns the form of a procedure's name in cfg keys: release-sync is release_sync.
 func ProcedureKey(name string) string {
 	return strings.ReplaceAll(strings.TrimSpace(strings.ToLower(name)), "-", "_")
 }
@@ -105,7 +105,7 @@ type CfgInputs struct {
 	Environments Environments
 	// Retention is the server's; the zero value is DefaultRetention.
 	Retention Retention
-	// Sample and Pillar give the rendered PILLAR.sample and pillar; nil where there is no such file. Their errors
+	// Sample and Pillar give the rendered PILLAR.sample and pillar; nil if there is no such file. Their errors
 	// are handed on.
 	Sample, Pillar func(ctx context.Context) (*py.Dict, error)
 	// Image are the files of the machine's image that are under the sample, the strongest last; Local is local.yaml, over the pillar, nil
@@ -315,7 +315,7 @@ func SampleSection(doc *py.Dict) (*py.Dict, error) {
 	return t.dict(), m.err
 }
 
-// pillarSection is what the pillar says about one project: the section makina-projects.<name>, then keys that spell a
+// pillarSection returns what the pillar says about one project: the section makina-projects.<name>, then keys that spell a
 // path out: makina-projects.<name>.data.port.
 func pillarSection(doc *py.Dict, name Name) (*py.Dict, error) {
 	t := newTree()
@@ -348,7 +348,7 @@ func nested(path []string, v any) *py.Dict {
 	return py.NewDict(path[0], v)
 }
 
-// subDict is section[key][name], empty where there is none.
+// subDict is section[key][name], empty if there is none.
 func subDict(section *py.Dict, key, name string, layer Layer) (*py.Dict, error) {
 	v, _ := section.GetStr(key)
 	if v == nil {
@@ -397,7 +397,7 @@ func pillarShow(doc, section *py.Dict) any {
 	return out
 }
 
-// commandLine is the selection and the settings that were typed.
+// commandLine returns the selection and the settings that were typed.
 func commandLine(in CfgInputs, root *tree) (*py.Dict, error) {
 	t := newTree()
 	m := merger{root: t}
@@ -412,7 +412,7 @@ func commandLine(in CfgInputs, root *tree) (*py.Dict, error) {
 	for _, s := range d.Set {
 		path := strings.Split(s.Key, ".")
 		if own.Has(path[0]) || fixed(path[0]) {
-			return nil, cfgError(LayerCommand, path[0], "the deployment itself says this; it cannot be set")
+			return nil, cfgError(LayerCommand, path[0], "set by the deployment; it cannot be overridden")
 		}
 		if s.forgotten() {
 			continue

@@ -26,14 +26,14 @@ const (
 	minCheckInterval = time.Second
 )
 
-// NewCheck is a check of a kind and target, with the defaults of everything else.
+// NewCheck returns a check of a kind and target, with the defaults of everything else.
 func NewCheck(kind CheckKind, target string) Check {
 	c := defaultCheck()
 	c.Kind, c.Target = kind, target
 	return c
 }
 
-// defaultCheck is a check that names its kind and target only.
+// defaultCheck returns a check that names its kind and target only.
 func defaultCheck() Check {
 	return Check{
 		HTTP:     HTTPCheck{Method: http.MethodGet, Status: []StatusRange{{200, 299}}},
@@ -42,7 +42,7 @@ func defaultCheck() Check {
 	}
 }
 
-// Checks are what the key checks asks of what the project serves, in its order.
+// Checks returns what the key checks asks of what the project serves, in its order.
 func (c *Cfg) Checks() []Check { return c.checkList }
 
 // checks reads and checks the key of this name, after references in it are resolved.
@@ -132,7 +132,7 @@ func readCheck(name string, l *leaf) (Check, error) {
 	return c, nil
 }
 
-// checkKey is a key as it was written: YAML 1.1 reads a bare on as true.
+// checkKey returns a key as it was written: YAML 1.1 reads a bare on as true.
 func checkKey(key any) string {
 	if key == true {
 		return "on"
@@ -151,7 +151,7 @@ func kindList() string {
 // checkSetter reads one key's value into a check, and says what is wrong with it.
 type checkSetter func(c *Check, l *leaf) string
 
-// checkKeys are the keys that checks of a kind take beside its own.
+// checkKeys returns the keys that checks of a kind take beside its own.
 func checkKeys(kind CheckKind) map[string]checkSetter {
 	keys := map[string]checkSetter{
 		"start_after": durationOf(func(c *Check) *time.Duration { return &c.StartAfter }, 0),
@@ -194,9 +194,9 @@ func (c *Check) set(key string, l *leaf) string {
 	}
 	slices.Sort(names)
 	if slices.Contains(CheckKinds(), CheckKind(key)) {
-		return "a check has one kind: it is one of " + string(c.Kind) + " already"
+		return "a check has one kind: it is " + string(c.Kind) + " already"
 	}
-	return "there is no such key; a check of kind " + string(c.Kind) + " takes " + strings.Join(names, ", ")
+	return "unknown key; a check of kind " + string(c.Kind) + " takes " + strings.Join(names, ", ")
 }
 
 func textOf(to func(*Check) *string) checkSetter {

@@ -13,10 +13,10 @@ import (
 // classesKey is the key of cfg that turns classes of the recipe on and off, and that has those that are on.
 const classesKey = "classes"
 
-// classLayer is the layer of what a class sets; its file is classes.yaml.
+// classLayer returns the layer of what a class sets; its file is classes.yaml.
 func classLayer(name string) Layer { return Layer(schema.ClassesFile + " " + name) }
 
-// ofClass is the class whose layer it is, "" for another layer.
+// ofClass returns the class whose layer it is, "" for another layer.
 func (l Layer) ofClass() string {
 	name, ok := strings.CutPrefix(string(l), schema.ClassesFile+" ")
 	if !ok {
@@ -31,7 +31,7 @@ type source struct {
 	layer  Layer
 }
 
-// classes are those that are on: by their declaration, then as the layers say, the strongest last.
+// classes returns those that are on: by their declaration, then as the layers say, the strongest last.
 func classes(in CfgInputs, env chosen, sample, pillar *py.Dict) (on []*schema.Class, err error) {
 	if in.Classes == nil {
 		return nil, nil
@@ -59,7 +59,7 @@ func classes(in CfgInputs, env chosen, sample, pillar *py.Dict) (on []*schema.Cl
 	return on, nil
 }
 
-// classSources are the layers that may say so, the weakest first.
+// classSources returns the layers that may say so, the weakest first.
 func classSources(in CfgInputs, sample, pillar *py.Dict) (out []source, err error) {
 	add := func(section *py.Dict, layer, ofOS Layer) {
 		out = append(out, source{section, layer})
@@ -146,10 +146,10 @@ func choose(declared *schema.Classes, chosen map[string]bool, v any, layer Layer
 	return nil
 }
 
-// Classes are the names of the recipe's classes that are on.
+// Classes returns the names of the recipe's classes that are on.
 func (c *Cfg) Classes() []string { return c.classes }
 
-// classNames are those of classes.
+// classNames returns those of classes.
 func classNames(list []*schema.Class) (out []string) {
 	for _, c := range list {
 		out = append(out, c.Name)

@@ -34,13 +34,13 @@ func (c *Cfg) validateEnv() error {
 		case v.sub != nil || list:
 			err = cfgError(v.layer, "env", "the value of %s must be a text, a number or a boolean", name)
 		case strings.ContainsRune(text, 0):
-			err = cfgError(v.layer, "env", "the value of %s holds a NUL", name)
+			err = cfgError(v.layer, "env", "the value of %s contains a NUL", name)
 		}
 	})
 	return err
 }
 
-// Environ is the key env as KEY=VALUE, by name. A null is an empty value, as in Salt.
+// Environ returns the key env as KEY=VALUE, by name. A null is an empty value, as in Salt.
 func (c *Cfg) Environ() []string {
 	v, _ := c.value.GetStr("env")
 	d, ok := v.(*py.Dict)

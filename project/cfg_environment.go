@@ -46,7 +46,7 @@ func environment(in CfgInputs, sample, pillar *py.Dict) (chosen, error) {
 	class, err := in.Environments.Class(name)
 	if err != nil {
 		return out, cfgError(out.layer, "default_env", "must be one of: %s", strings.Join(in.Environments.Names(), ", ")).
-			WithHint("another name gets its class, dev, staging or prod, in the server's configuration:  environments: [NAME=staging]")
+			WithHint("assign a class (dev, staging or prod) to other names in the server's configuration:  environments: [NAME=staging]")
 	}
 	out.name, out.class = name, class
 	return out, nil

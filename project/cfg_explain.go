@@ -24,7 +24,7 @@ type LayerValue struct {
 	Layer Layer `json:"layer"`
 	// Value is YAML on one line, before references are resolved.
 	Value string `json:"value"`
-	// File and Line are its place; "" and 0 where that is not known, as of a value that a template made.
+	// File and Line are its place; "" and 0 if that is not known, as of a value that a template made.
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
 }

@@ -5,7 +5,7 @@ import (
 	"corpus-git/layout"
 )
 
-// defaults are the keys that every configuration has, and their values where no layer says otherwise.
+// defaults returns the keys that every configuration has, and their values where no layer says otherwise.
 func defaults(in CfgInputs) *py.Dict {
 	d := py.NewDict(
 		"name", string(in.Name), "api_version", APIVersion, "installer", "generic",
@@ -30,7 +30,7 @@ func defaults(in CfgInputs) *py.Dict {
 	return d
 }
 
-// facts are the keys that describe the project and the deployment themselves.
+// facts returns the keys that describe the project and the deployment themselves.
 func facts(in CfgInputs) *py.Dict {
 	p := in.Layout
 	d := py.NewDict(

@@ -15,13 +15,13 @@ import (
 // InputErrors are all errors of a project's inputs: each a *fault.Error, without values.
 type InputErrors []error
 
-// Error is the first one, and how many there are.
+// Error returns the first one, and how many there are.
 func (e InputErrors) Error() string { return e[0].Error() }
 
 // Unwrap implements the interface of package errors.
 func (e InputErrors) Unwrap() []error { return e }
 
-// typedAs is the value of a setting: a text stays one where a text is declared, and "a, b" becomes a list where a list is.
+// typedAs returns the value of a setting: a text stays one where a text is declared, and "a, b" becomes a list where a list is.
 func typedAs(in *schema.Inputs, path []string, s Setting) any {
 	if path[0] != "data" || len(path) == 1 {
 		return s.Typed()
@@ -72,7 +72,7 @@ func (l *leaf) declareSecret() {
 	l.secret, l.declared = true, true
 }
 
-// whole is the value of a leaf, or the mapping below.
+// whole returns the value of a leaf, or the mapping below.
 func (l *leaf) whole() any {
 	if l.sub != nil {
 		return l.sub.dict()
@@ -80,13 +80,13 @@ func (l *leaf) whole() any {
 	return l.value
 }
 
-// EmptyInputs are the inputs that have no value while the pillar may be incomplete.
+// EmptyInputs returns the inputs that have no value while the pillar may be incomplete.
 func (c *Cfg) EmptyInputs() []string { return c.empty }
 
-// InputSecrets are the values of the inputs that the recipe declares as secret.
+// InputSecrets returns the values of the inputs that the recipe declares as secret.
 func (c *Cfg) InputSecrets() []redact.Secret { return c.hidden }
 
-// Inputs are the values of the declared inputs, by name, without those that are declared as secret.
+// Inputs returns the values of the declared inputs, by name, without those that are declared as secret.
 func (c *Cfg) Inputs() *py.Dict { return c.inputs }
 
 // maxInputErrors limits how many undeclared keys are reported.
@@ -166,7 +166,7 @@ func (c *Cfg) holdInput(in CfgInputs, f *schema.Field) error {
 	return e.WithHint("%s", hint)
 }
 
-// inFile are the keys of a value as the file of its layer has them.
+// inFile returns the keys of a value as the file of its layer has them.
 func inFile(layer Layer, keys []string) []string {
 	if (layer == LayerPillarEnv || layer == LayerSampleEnv) && keys[0] == "data" {
 		return append([]string{"env_defaults"}, keys[1:]...)
@@ -181,14 +181,14 @@ func inFile(layer Layer, keys []string) []string {
 type Unread struct {
 	Keys  []string
 	Layer Layer
-	// Near is the key that was probably meant, "" where none is near.
+	// Near is the key that was probably meant, "" if none is near.
 	Near string
 }
 
-// File is the file of the layer, as messages call it.
+// File returns the file of the layer, as messages call it.
 func (u Unread) File() string { return cfgError(u.Layer, "", "").At.File }
 
-// InFile are the keys as the file has them.
+// InFile returns the keys as the file has them.
 func (u Unread) InFile() []string { return inFile(u.Layer, u.Keys) }
 
 // undeclared is the error for a key that is not an input.
@@ -198,7 +198,7 @@ func (u Unread) undeclared(in CfgInputs) error {
 		key = strings.Join(u.Keys[1:], ".")
 		near = in.Inputs.Nearest(u.Keys[1:])
 	}
-	says := "no input of this name is declared in " + in.Inputs.File
+	says := "this input is not declared in " + in.Inputs.File
 	e := cfgError(u.Layer, strings.Join(u.Keys, "."), "%s", says)
 	e.Err = &KeyError{Keys: u.InFile(), Text: says}
 	if u.Layer == LayerCommand {
@@ -207,10 +207,10 @@ func (u Unread) undeclared(in CfgInputs) error {
 	if near != "" {
 		return e.WithHint("did you mean  %s?", near)
 	}
-	return e.WithHint("declare it there, or take it away")
+	return e.WithHint("declare it there, or remove it")
 }
 
-// known are the keys that corpus-git itself reads or sets.
+// known returns the keys that corpus-git itself reads or sets.
 func known(in CfgInputs) []string {
 	var out []string
 	for _, k := range slices.Concat(cfgKeys(), factKeys()) {
@@ -228,7 +228,7 @@ func known(in CfgInputs) []string {
 	return append(out, "env_class")
 }
 
-// unknown are the keys at the top of a section that corpus-git does not know.
+// unknown returns the keys at the top of a section that corpus-git does not know.
 func (c *Cfg) unknown(in CfgInputs) (out []Unread) {
 	names := known(in)
 	c.root.each(func(l *leaf) {
@@ -241,7 +241,7 @@ func (c *Cfg) unknown(in CfgInputs) (out []Unread) {
 	return out
 }
 
-// Unread are the keys of PILLAR.sample and of the pillar that corpus-git does not read itself: those at the top of the section that it does
+// Unread returns the keys of PILLAR.sample and of the pillar that corpus-git does not read itself: those at the top of the section that it does
 // not know, and those below data that only the pillar sets. The caller finds out whether the recipe reads them.
 func (c *Cfg) Unread() []Unread { return c.unread }
 
@@ -279,7 +279,7 @@ func (c *Cfg) findUnread(in CfgInputs, sample *py.Dict) {
 	})
 }
 
-// Misnamed are the sections of a pillar whose name is no project's.
+// Misnamed returns the sections of a pillar whose name is no project's.
 func Misnamed(pillar *py.Dict, name Name, exists func(string) bool) (out []Unread) {
 	for _, k := range pillar.Keys() {
 		key, _ := k.(string)

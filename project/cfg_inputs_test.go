@@ -40,7 +40,7 @@ func TestInputsAreHeld(t *testing.T) {
 		require.Equal(t, want, py.Repr(got), path)
 	}
 	_, err = held(t, "v: {default: a}", py.NewDict("env_defaults", py.NewDict("prod", py.NewDict("w", int64(1)))))
-	require.ErrorContains(t, err, "env_defaults:w: no input of this name", "what an environment adds counts, too")
+	require.ErrorContains(t, err, "env_defaults:w: this input is not declared", "what an environment adds counts, too")
 	_, err = held(t, "v: {default: a}", py.NewDict(), "x=1")
 	require.Equal(t, fault.Usage, fault.KindOf(err))
 

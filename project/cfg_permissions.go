@@ -101,7 +101,7 @@ func (c *Cfg) permissions() error {
 
 func permissionKeys() []string { return []string{"user", "group", "dirs", "files", "acl"} }
 
-// nearest is the layer of the first value below.
+// nearest returns the layer of the first value below.
 func (l *leaf) nearest(or Layer) Layer {
 	if l.sub == nil {
 		return l.layer
@@ -166,14 +166,14 @@ func (r *Permission) set(l *leaf) error {
 				return bad("an entry must be [default:]user:NAME:rwx or [default:]group:NAME:rwx, with - for none and X for execute on folders only")
 			}
 			if id := fmt.Sprint(e.Default, e.Group, e.Name); seen[id] {
-				return bad("there are two entries of one name")
+				return bad("duplicate entry")
 			} else {
 				seen[id] = true
 			}
 			r.ACL = append(r.ACL, e)
 		}
 	default:
-		return bad("there is no such key: %s", strings.Join(permissionKeys(), ", "))
+		return bad("unknown key; use one of: %s", strings.Join(permissionKeys(), ", "))
 	}
 	return nil
 }
@@ -229,5 +229,5 @@ func aclEntry(s string) (e ACLEntry, ok bool) {
 	return e, true
 }
 
-// Permissions are the project's own rules for fixperms, in byte order of paths; none leaves the defaults.
+// Permissions returns the project's own rules for fixperms, in byte order of paths; none leaves the defaults.
 func (c *Cfg) Permissions() []Permission { return c.perms }

@@ -19,7 +19,7 @@ type documented struct {
 	means string
 }
 
-// cfgKeys are the keys that corpus-git reads in PILLAR.sample and the pillar.
+// cfgKeys returns the keys that corpus-git reads in PILLAR.sample and the pillar.
 func cfgKeys() []documented {
 	return []documented{
 		{"data", "mapping", "", "What the project itself defines."},
@@ -76,7 +76,7 @@ func fileOnly(key string) bool {
 	return false
 }
 
-// factKeys are the keys that the deployment itself says.
+// factKeys returns the keys that the deployment itself says.
 func factKeys() []documented {
 	return []documented{
 		{"name", "text", "", "The name of the project."},
@@ -135,7 +135,7 @@ func checkKeyDocs() []documented {
 	}
 }
 
-// checkKindDocs are the kinds of checks and their values.
+// checkKindDocs returns the kinds of checks and their values.
 func checkKindDocs() []documented {
 	return []documented{
 		{string(CheckHTTP), "an http or https URL", "", "a status of 200 to 299, and what `status`, `contains` and `json` ask for"},
@@ -147,7 +147,7 @@ func checkKindDocs() []documented {
 	}
 }
 
-// unitKeyDocs are the keys of an entry of units.
+// unitKeyDocs returns the keys of an entry of units.
 func unitKeyDocs() []documented {
 	return []documented{
 		{"systemd", "name or glob", "", "Units of systemd. An entry that is a text is the same; a name without a type is a `.service`."},
@@ -160,12 +160,12 @@ func unitKeyDocs() []documented {
 	}
 }
 
-// permissionKeyDocs are the keys of a rule of permissions.
+// permissionKeyDocs returns the keys of a rule of permissions.
 func permissionKeyDocs() []documented {
 	return []documented{
 		{"user", "name, number, `keep`", "", "The owner; `keep` leaves the one that a file has."},
 		{"group", "name, number, `keep`", "", "The group."},
-		{"dirs", "mode, `keep`", "", "The mode of folders: three or four octal digits **in quotes**. Without quotes YAML reads `0640` as the number 416."},
+		{"dirs", "mode, `keep`", "", "The mode of directories: three or four octal digits **in quotes**. Without quotes YAML reads `0640` as the number 416."},
 		{"files", "mode, `keep`", "", "The mode of files. A file that its owner may execute stays one: it gets `x` wherever the mode has `r`, so `'0640'` makes scripts `0750`."},
 		{"acl", "list of `[default:]user:NAME:rwx`, `[default:]group:NAME:rwx`", "", "The named entries of the access control list, as setfacl(1) writes them; `-` is none, `X` is execute for folders, and for files that somebody may execute. These and no others: an empty list takes lists away; without the key they are left alone. The owner's, the group's and others' entries are those of the mode; the mask is computed."},
 	}
@@ -226,7 +226,7 @@ func reads(b *strings.Builder, c *Cfg, keys []documented) {
 	}
 }
 
-// shown is the value of a key where no layer says another one, else what the documentation says of it.
+// shown returns the value of a key where no layer says another one, else what the documentation says of it.
 func (c *Cfg) shown(k documented) string {
 	if k.def != "" {
 		return k.def
@@ -259,7 +259,7 @@ func code(s string) string {
 	return "`" + s + "`"
 }
 
-// kindsWith are the kinds of checks that take a key.
+// kindsWith returns the kinds of checks that take a key.
 func kindsWith(key string) string {
 	var out []string
 	for _, kind := range CheckKinds() {

@@ -166,7 +166,7 @@ func TestReferenceOfUnitsAndPermissions(t *testing.T) {
 		m := merger{root: entry}
 		m.merge(py.NewDict(d.key, "a"), LayerSample)
 		_, _, says := readUnit("a", entry)
-		require.NotContains(t, says, "there is no such key", d.key)
+		require.NotContains(t, says, "unknown key", d.key)
 	}
 	entry := newTree()
 	m := merger{root: entry}

@@ -15,7 +15,7 @@ const (
 
 var validService = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,62}$`)
 
-// Services are those of the key register, each with what is said of it, a JSON object.
+// Services returns those of the key register, each with what is said of it, a JSON object.
 func (c *Cfg) Services() map[string]string { return c.services }
 
 // register reads and checks the key of this name.
@@ -33,7 +33,7 @@ func (c *Cfg) register() error {
 		return fail("must be a mapping of at most 50 services")
 	}
 	if l.sub.hidden() {
-		return fail("must hold no hidden value of the pillar: everybody is told of it")
+		return fail("must not contain a secret pillar value, as everybody can read it")
 	}
 	all := l.sub.dict()
 	c.services = map[string]string{}
@@ -45,7 +45,7 @@ func (c *Cfg) register() error {
 		}
 		text, err := py.ToJSON(of, py.JSONOptions{})
 		if err != nil || len(text) > maxService {
-			return fail("what is said of a service must be JSON of at most 4096 bytes", name)
+			return fail("the value of a service must be JSON of at most 4096 bytes", name)
 		}
 		c.services[name] = text
 	}

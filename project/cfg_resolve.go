@@ -50,7 +50,7 @@ func (r *resolver) tree(t *tree) {
 	})
 }
 
-// leaf resolves one leaf in place; false where a caller is resolving it: a cycle, whose reference stays.
+// leaf resolves one leaf in place; false if a caller is resolving it: a cycle, whose reference stays.
 func (r *resolver) leaf(l *leaf) bool {
 	if r.done[l] {
 		return true

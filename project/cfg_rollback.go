@@ -28,11 +28,11 @@ type onRollback struct {
 	packages bool
 }
 
-// OnRollback is the value of on_rollback for a rollback to this release: RollbackTree, RollbackUndo or RollbackSteps, which is the default
+// OnRollback returns the value of on_rollback for a rollback to this release: RollbackTree, RollbackUndo or RollbackSteps, which is the default
 // except in environments of class dev.
 func (c *Cfg) OnRollback() string { return c.reach }
 
-// RollbackTimeout is the limit for the steps that are applied after a rollback to this release.
+// RollbackTimeout returns the limit for the steps that are applied after a rollback to this release.
 func (c *Cfg) RollbackTimeout() time.Duration { return c.limit }
 
 // UndoPackages reports whether a rollback of a deployment of this release removes the packages that it installed, and installs again those

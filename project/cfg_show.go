@@ -10,7 +10,7 @@ import (
 	"corpus-git/internal/saltyaml"
 )
 
-// Origin is the layer that a path's value came from; for a mapping the last layer that added to it. "" is no such path.
+// Origin returns the layer that a path's value came from; for a mapping the last layer that added to it. "" is no such path.
 func (c *Cfg) Origin(path string) Layer {
 	if l := c.root.get(strings.Split(path, ":")); l != nil {
 		return l.layer
@@ -31,7 +31,7 @@ func (c *Cfg) IsSecret(path string) bool {
 	return false
 }
 
-// PillarValues are the values that came from the pillar, with references resolved, in the shape of a pillar: what
+// PillarValues returns the values that came from the pillar, with references resolved, in the shape of a pillar: what
 // redact.Secrets takes. Their labels are those of the pillar itself.
 func (c *Cfg) PillarValues() *py.Dict {
 	d := fromPillar(c.root)
@@ -63,10 +63,10 @@ type Show struct {
 	Redact func(string) string
 }
 
-// hidden is a leaf's stand-in.
+// hidden returns a leaf's stand-in.
 func hidden(path string) string { return "[pillar:" + path + "]" }
 
-// value gives what may be shown of a leaf.
+// value returns what may be shown of a leaf.
 func (s Show) value(l *leaf, path string) any {
 	switch {
 	case s.Secrets, s.Redact == nil && !l.secret:
@@ -77,7 +77,7 @@ func (s Show) value(l *leaf, path string) any {
 	return s.deep(l.value)
 }
 
-// Of gives what may be shown of a value that is of no layer.
+// Of returns what may be shown of a value that is of no layer.
 func (s Show) Of(v any) any { return s.deep(v) }
 
 func (s Show) deep(v any) any {
@@ -118,8 +118,8 @@ func (c *Cfg) at(path string) (*leaf, error) {
 	if v, ok := c.Get(path); ok { // inside a list
 		return &leaf{value: v, layer: c.Origin(path[:strings.LastIndexByte(path, ':')]), secret: c.IsSecret(path)}, nil
 	}
-	return nil, fault.New(fault.Usage, "configuration", "there is no key %q in the configuration of %s", path, c.name).
-		WithHint("keys are separated by colons, as in data:domain; without a key all are shown")
+	return nil, fault.New(fault.Usage, "configuration", "no key %q in the configuration of %s", path, c.name).
+		WithHint("separate keys with colons, as in data:domain; without a key, everything is shown")
 }
 
 // Tree renders the configuration, or the part at a path, for people: one line per value, YAML's spelling, and where the
@@ -182,7 +182,7 @@ func treeLines(out *[]treeLine, t *tree, show Show, indent, path string) {
 	})
 }
 
-// inline is a value on one line of YAML.
+// inline returns a value on one line of YAML.
 func inline(v any) string {
 	s, err := saltyaml.Dump(v, saltyaml.DumpOptions{Flow: saltyaml.FlowStyle, KeepOrder: true, Width: 1 << 30})
 	if err != nil {
@@ -197,7 +197,7 @@ func inline(v any) string {
 	return s
 }
 
-// JSON is the configuration, or the part at a path, as a document for programs: version 1, with the values, and the
+// JSON returns the configuration, or the part at a path, as a document for programs: version 1, with the values, and the
 // origin of every value by its path.
 func (c *Cfg) JSON(path string, show Show) ([]byte, error) {
 	l, err := c.at(path)

@@ -27,7 +27,7 @@ type leaf struct {
 	values []layerValue
 }
 
-// layerValue is a layer's value of one key; value is nil where it is a mapping.
+// layerValue is a layer's value of one key; value is nil if it is a mapping.
 type layerValue struct {
 	layer   Layer
 	value   any
@@ -71,7 +71,7 @@ func (t *tree) each(fn func(*leaf)) {
 	}
 }
 
-// dict is the tree as a value, all its own.
+// dict returns the tree as a value, all its own.
 func (t *tree) dict() *py.Dict {
 	out := py.NewDict()
 	t.each(func(l *leaf) {

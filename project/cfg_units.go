@@ -16,10 +16,10 @@ const (
 	maxGlobs = 100
 )
 
-// Units are what the key units says that the project runs, in its order.
+// Units returns what the key units says that the project runs, in its order.
 func (c *Cfg) Units() []Unit { return c.unitList }
 
-// Logs are the files that the key logs names, in its order.
+// Logs returns the files that the key logs names, in its order.
 func (c *Cfg) Logs() []LogFiles { return c.logList }
 
 func unitError(l Layer, says string, keys ...string) error {
@@ -121,7 +121,7 @@ func readUnit(name string, t *tree) (u Unit, key []string, says string) {
 		case texts[k] != nil:
 			*texts[k] = text
 		default:
-			says = "there is no such key; a unit has systemd, supervisor, or start, stop, restart, status and user"
+			says = "unknown key; a unit has systemd, supervisor, or start, stop, restart, status and user"
 		}
 		if says != "" {
 			key = []string{k}
@@ -145,7 +145,7 @@ func readUnit(name string, t *tree) (u Unit, key []string, says string) {
 	return u, nil, ""
 }
 
-// textList is a text, or a list of texts.
+// textList returns a text, or a list of texts.
 func textList(v any) (out []string, says string) {
 	items := []any{v}
 	if list, ok := v.(*py.List); ok {

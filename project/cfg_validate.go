@@ -47,7 +47,7 @@ func (c *Cfg) validate(in CfgInputs) error {
 			}
 			names[i] = ProcedureKey(name)
 			if !slices.Contains(procedureKeys(), names[i]) {
-				return cfgError(l.layer, key, "there is no procedure of this name").WithHint("procedures are: %s", strings.Join(Procedures(), ", "))
+				return cfgError(l.layer, key, "unknown procedure").WithHint("procedures are: %s", strings.Join(Procedures(), ", "))
 			}
 		}
 		l.value, l.sub = nil, nil
@@ -163,7 +163,7 @@ func (c *Cfg) skips(in CfgInputs) error {
 			return
 		}
 		if !slices.Contains(procedureKeys(), name) {
-			e := cfgError(l.layer, key, "there is no procedure of this name")
+			e := cfgError(l.layer, key, "unknown procedure")
 			err = e.WithHint("procedures are: %s", strings.Join(Procedures(), ", "))
 			return
 		}

@@ -7,13 +7,13 @@ import (
 	"corpus-git/internal/py"
 )
 
-// Name is the project's name.
+// Name returns the project's name.
 func (c *Cfg) Name() Name { return c.name }
 
-// Dict is the configuration as SLS files read it; the caller may change it.
+// Dict returns the configuration as SLS files read it; the caller may change it.
 func (c *Cfg) Dict() *py.Dict { return py.DeepCopy(c.value).(*py.Dict) }
 
-// Get is the value at a path of keys, "data:db:password", and of list indexes. ok is false where there is none. What
+// Get returns the value at a path of keys, "data:db:password", and of list indexes. ok is false if there is none. What
 // is given must not be changed.
 func (c *Cfg) Get(path string) (v any, ok bool) {
 	v = c.value
@@ -71,10 +71,10 @@ func (c *Cfg) flag(key string) bool {
 	return b
 }
 
-// Env is the name of the environment.
+// Env returns the name of the environment.
 func (c *Cfg) Env() string { return c.str("default_env") }
 
-// EnvClass is the class of the environment: dev, staging or prod.
+// EnvClass returns the class of the environment: dev, staging or prod.
 func (c *Cfg) EnvClass() string { return c.class }
 
 // Retention says which archives of the project stay: the server's choices, with the project's own over them.
@@ -83,28 +83,28 @@ func (c *Cfg) Retention() Retention { return c.retention }
 // User and Group own the project's files; Groups are all groups of the user, Group the first.
 func (c *Cfg) User() string { return c.str("user") }
 
-// Group is the group that owns the project's files.
+// Group returns the group that owns the project's files.
 func (c *Cfg) Group() string { return c.str("group") }
 
-// Groups are the user's groups, the main one first.
+// Groups returns the user's groups, the main one first.
 func (c *Cfg) Groups() []string { return c.strs("groups") }
 
 // RemoteLess projects have no repositories to push to.
 func (c *Cfg) RemoteLess() bool { return c.flag("remote_less") }
 
-// Only are the procedures to run, nil for all, in the form of cfg keys (release_sync).
+// Only returns the procedures to run, nil for all, in the form of cfg keys (release_sync).
 func (c *Cfg) Only() []string { return c.strs("only") }
 
-// OnlySteps are the steps of the install procedure to run, nil for all; names without .sls.
+// OnlySteps returns the steps of the install procedure to run, nil for all; names without .sls.
 func (c *Cfg) OnlySteps() []string { return c.strs("only_steps") }
 
-// Runners are the words that choose what runs SLS files.
+// Runners returns the words that choose what runs SLS files.
 func Runners() []string { return []string{"auto", "builtin", "salt-call"} }
 
-// Runner is the project's choice of what runs its SLS files, "" where it leaves that to the server.
+// Runner returns the project's choice of what runs its SLS files, "" if it leaves that to the server.
 func (c *Cfg) Runner() string { return c.str("runner") }
 
-// StoreOtherBranches is the project's choice whether pushes of other branches are stored; set is false where it leaves
+// StoreOtherBranches returns the project's choice whether pushes of other branches are stored; set is false if it leaves
 // that to the server.
 func (c *Cfg) StoreOtherBranches() (store, set bool) {
 	v, _ := c.value.GetStr("store_other_branches")
@@ -112,7 +112,7 @@ func (c *Cfg) StoreOtherBranches() (store, set bool) {
 	return store, set
 }
 
-// Submodules is what the project wants done about its submodules.
+// Submodules returns what the project wants done about its submodules.
 func (c *Cfg) Submodules() Submodules {
 	return Submodules{Fetch: c.str("submodules") != SubmodulesEmpty, Base: c.str("submodules_base"), User: c.User()}
 }
@@ -123,5 +123,5 @@ func (c *Cfg) RefusesLFS() bool { return c.str("lfs") == LFSRefuse }
 // Skip reports whether a procedure is left out, by skip_<procedure> or by Only. Names may be written with - or _.
 func (c *Cfg) Skip(procedure string) bool { return c.flag("skip_" + ProcedureKey(procedure)) }
 
-// ArchiveDir is the folder of this deployment's archive, "" outside of a deployment.
+// ArchiveDir returns the folder of this deployment's archive, "" outside of a deployment.
 func (c *Cfg) ArchiveDir() string { return c.str("current_archive_dir") }

@@ -26,7 +26,7 @@ type Watches struct {
 
 var validPattern = regexp.MustCompile(`^(projects|shared|services)/[A-Za-z0-9._@:*/-]+$`)
 
-// Watches are those of the key watch.
+// Watches returns those of the key watch.
 func (c *Cfg) Watches() Watches { return c.watches }
 
 // watch reads and checks the keys watch and watch_debounce.

@@ -28,7 +28,7 @@ func TestWatchAndRegister(t *testing.T) {
 		{sample: `{"register": ["web"]}`, err: "must be a mapping"},
 		{sample: `{"register": {"web": 80}}`, err: "must map names"},
 		{sample: `{"register": {"a/b": {}}}`, err: "must map names"},
-		{sample: `{"register": {"web": {}}}`, pillar: `{"register": {"web": {"password": "hidden-value"}}}`, err: "no hidden value"},
+		{sample: `{"register": {"web": {}}}`, pillar: `{"register": {"web": {"password": "hidden-value"}}}`, err: "must not contain a secret"},
 	} {
 		of := func(text string) string {
 			if text == "" {

@@ -17,7 +17,7 @@ const (
 	CheckCertificate CheckKind = "certificate"
 )
 
-// CheckKinds are all kinds.
+// CheckKinds returns all kinds.
 func CheckKinds() []CheckKind {
 	return []CheckKind{CheckHTTP, CheckTCP, CheckUnix, CheckCommand, CheckUnit, CheckCertificate}
 }
@@ -105,7 +105,7 @@ func (c Check) Runs(on CheckOccasion) bool {
 	return false
 }
 
-// Longest is the longest time that the check can take.
+// Longest returns the longest time that the check can take.
 func (c Check) Longest() time.Duration {
 	n := time.Duration(c.Attempts)
 	return c.StartAfter + n*c.Timeout + (n-1)*c.Every + c.AlsoAfter + c.Timeout

@@ -77,7 +77,7 @@ func TestChecksThatAreRefused(t *testing.T) {
 		"    a: {unix: s}":                                    "checks:a:unix: must be an absolute path of at most 107 bytes",
 		"    a: {unit: --all}":                                "checks:a:unit: must be the name of a systemd unit, such as app.service",
 		"    a: {command: 5}":                                 "checks:a:command: must be a text",
-		"    a: {tcp: 'h:1', contains: x}":                    "checks:a:contains: there is no such key; a check of kind tcp takes also_after, attempts, every, on, start_after, tcp, timeout",
+		"    a: {tcp: 'h:1', contains: x}":                    "checks:a:contains: unknown key; a check of kind tcp takes also_after, attempts, every, on, start_after, tcp, timeout",
 		"    a: {tcp: 'h:1', attempts: 0}":                    "checks:a:attempts: must be an integer from 1 to 1000",
 		"    a: {tcp: 'h:1', timeout: 0}":                     "checks:a:timeout: must be a duration such as 500ms, 5s or 2m, at most 1d",
 		"    a: {tcp: 'h:1', every: x}":                       "checks:a:every: must be a duration such as 500ms, 5s or 2m, at most 1d",
@@ -93,7 +93,7 @@ func TestChecksThatAreRefused(t *testing.T) {
 		"    a: {http: 'http://h/', method: 'G T'}":           "checks:a: method must be one such as GET or POST",
 		"    a: {command: x, user: '0; rm'}":                  "checks:a: user must be the name of an account",
 		"    a: {tcp: 'h:1', attempts: 1000, timeout: 1h}":    "checks:a: all attempts together take more than 1d",
-		"    a: {http: 'http://h/', tcp_: 1}":                 "checks:a:tcp_: there is no such key; a check of kind http takes also_after, attempts, body, ca, contains, every, follow, headers, http, json, method, on, resolve, socket, start_after, status, timeout, tls_name",
+		"    a: {http: 'http://h/', tcp_: 1}":                 "checks:a:tcp_: unknown key; a check of kind http takes also_after, attempts, body, ca, contains, every, follow, headers, http, json, method, on, resolve, socket, start_after, status, timeout, tls_name",
 	} {
 		_, err := checksOf(t, text)
 		var e *project.KeyError

@@ -39,7 +39,7 @@ const (
 	CheckSucceeded = "check-succeeded"
 )
 
-// Event is the name of a notification of the beginning of this period.
+// Event returns the name of a notification of the beginning of this period.
 func (p CheckPeriod) Event() string {
 	if p.Good {
 		return CheckSucceeded

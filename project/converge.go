@@ -15,7 +15,7 @@ const (
 	ConvergeReport ConvergeMode = "report"
 )
 
-// ConvergeModes are all modes.
+// ConvergeModes returns all modes.
 func ConvergeModes() []ConvergeMode { return []ConvergeMode{ConvergeEnforce, ConvergeReport} }
 
 // ConvergePolicy is when and how the live release of a project is applied again.
@@ -63,7 +63,7 @@ type ConvergeState struct {
 	// State is InSync, Drifted or ConvergeFailing, "" before the first run has ended; Since is when it became so.
 	State string    `json:"state,omitempty"`
 	Since time.Time `json:"since,omitzero"`
-	// Last is when the last run ended, and Deployment its record, "" where it changed nothing and left none.
+	// Last is when the last run ended, and Deployment its record, "" if it changed nothing and left none.
 	Last       time.Time `json:"last,omitzero"`
 	Deployment ID        `json:"deployment,omitempty"`
 	// Code is the commit that it applied.
@@ -78,7 +78,7 @@ type ConvergeState struct {
 	Skipped int64 `json:"skipped"`
 }
 
-// Text is the state in one line, "" where nothing is known.
+// Text returns the state in one line, "" if nothing is known.
 func (s *ConvergeState) Text() string {
 	switch {
 	case s == nil || s.State == "" && !s.On():
@@ -100,7 +100,7 @@ const (
 	EventConverged      = "converged"
 )
 
-// Event is the name of a notification of the beginning of this state.
+// Event returns the name of a notification of the beginning of this state.
 func (s ConvergeState) Event() string {
 	switch s.State {
 	case Drifted:

@@ -104,7 +104,7 @@ type Deployment struct {
 	Nodes        []string `json:"nodes,omitempty"`
 	// Exports are what the nodes of earlier stages wrote: a JSON object by role, node and name.
 	Exports json.RawMessage `json:"exports,omitempty"`
-	// Leader is the token of the node's election as the leader of the project, 0 where it does not lead: greater than those of all leaders before.
+	// Leader is the token of the node's election as the leader of the project, 0 if it does not lead: greater than those of all leaders before.
 	Leader int64 `json:"leader,omitempty"`
 	// Hold lets the deployment wait after its archive, until it is released.
 	Hold bool `json:"hold,omitempty"`
@@ -165,7 +165,7 @@ func (r Result) Good() bool { return r.State.Good() && r.Unhealthy == "" }
 // Incomplete is what Event says of a rollback after which something is not as it was before.
 const Incomplete = "rollback-incomplete"
 
-// Event is the result in one word, as hooks, webhooks and metrics have it: the state, or Incomplete.
+// Event returns the result in one word, as hooks, webhooks and metrics have it: the state, or Incomplete.
 func (r Result) Event() string {
 	if r.Unhealthy != "" {
 		return Incomplete
@@ -219,7 +219,7 @@ type Output struct {
 	Secret bool            `json:"secret,omitempty"`
 }
 
-// Text is the value for people: a text as it is, everything else as JSON.
+// Text returns the value for people: a text as it is, everything else as JSON.
 func (o Output) Text() string {
 	var text string
 	switch {

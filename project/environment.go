@@ -15,7 +15,7 @@ const (
 	ClassProd    = "prod"
 )
 
-// Classes are the classes of environments, each of which is an environment, too.
+// Classes returns the classes of environments, each of which is an environment, too.
 func Classes() []string { return []string{ClassDev, ClassStaging, ClassProd} }
 
 // Environments are those that a server knows. The zero value knows dev, staging and prod, and prod is the default.
@@ -39,7 +39,7 @@ func ParseEnvironments(list []string, def string) (Environments, error) {
 		case !envForm.MatchString(name):
 			return e, fault.New(fault.Usage, "environments", "%.40q is not of the form name=class: a name has a-z 0-9 _ - and begins with a letter", item).WithHint("as in  environments: [preprod=staging, qa=dev]")
 		case slices.Contains(Classes(), name):
-			return e, fault.New(fault.Usage, "environments", "%s is a class itself", name)
+			return e, fault.New(fault.Usage, "environments", "%s is a class", name)
 		case !slices.Contains(Classes(), class):
 			return e, fault.New(fault.Usage, "environments", "the class of %s must be one of: %s", name, strings.Join(Classes(), ", "))
 		case e.classes[name] != "":
@@ -56,10 +56,10 @@ func ParseEnvironments(list []string, def string) (Environments, error) {
 	return e, nil
 }
 
-// Names are the environments, the classes first.
+// Names returns the environments, the classes first.
 func (e Environments) Names() []string { return append(Classes(), e.names...) }
 
-// Class is the class of an environment; fault.Usage where the server does not know the name.
+// Class returns the class of an environment; fault.Usage where the server does not know the name.
 func (e Environments) Class(name string) (string, error) {
 	if slices.Contains(Classes(), name) {
 		return name, nil
@@ -67,14 +67,14 @@ func (e Environments) Class(name string) (string, error) {
 	if c := e.classes[name]; c != "" {
 		return c, nil
 	}
-	err := fault.New(fault.Usage, "environment", "this server has no environment %.40q", name)
+	err := fault.New(fault.Usage, "environment", "unknown environment %.40q", name)
 	if !envForm.MatchString(name) {
-		return "", err.WithHint("an environment is one of: %s", strings.Join(e.Names(), ", "))
+		return "", err.WithHint("use one of: %s", strings.Join(e.Names(), ", "))
 	}
-	return "", err.WithHint("an environment is one of: %s; another one gets its class in the server's configuration:  environments: [%s=staging]", strings.Join(e.Names(), ", "), name)
+	return "", err.WithHint("use one of: %s; or assign a class in the server's configuration:  environments: [%s=staging]", strings.Join(e.Names(), ", "), name)
 }
 
-// def is the default.
+// def returns the default.
 func (e Environments) def() string {
 	if e.Default == "" {
 		return DefaultEnv

@@ -13,7 +13,7 @@ type ID string
 // NewID makes a fresh ID.
 func NewID() ID { return ID(uuid.NewString()) }
 
-// Short is the first eight digits, which commands accept in place of the whole.
+// Short returns the first eight digits, which commands accept in place of the whole.
 func (id ID) Short() string {
 	if len(id) < 8 {
 		return string(id)

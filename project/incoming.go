@@ -43,7 +43,7 @@ type Record struct {
 	Procedure string    `json:"now_procedure,omitempty"`
 	Step      string    `json:"now_step,omitempty"`
 	Since     time.Time `json:"since,omitzero"`
-	// Estimate is the duration estimated from past deployments, while it waits and runs; nil where there is none.
+	// Estimate is the duration estimated from past deployments, while it waits and runs; nil if there is none.
 	Estimate *Estimate `json:"estimate,omitempty"`
 }
 

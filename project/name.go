@@ -25,11 +25,11 @@ func ParseName(s string) (Name, error) {
 	return Name(s), nil
 }
 
-// String is the name itself.
+// String returns the name itself.
 func (n Name) String() string { return string(n) }
 
-// User is the default system user of the project.
+// User returns the default system user of the project.
 func (n Name) User() string { return string(n) + "-user" }
 
-// Group is the default system group of the project.
+// Group returns the default system group of the project.
 func (n Name) Group() string { return string(n) + "-grp" }

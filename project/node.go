@@ -6,7 +6,7 @@ import "encoding/json"
 type Node struct {
 	// Hub is the name of the machine whose bundles are deployed here.
 	Hub string `json:"hub"`
-	// Name and Roles are what the hub's nodes.yaml says of this machine; "" and none where it has none.
+	// Name and Roles are what the hub's nodes.yaml says of this machine; "" and none if it has none.
 	Name  string   `json:"name,omitempty"`
 	Roles []string `json:"roles,omitempty"`
 	// Exports are what the nodes of earlier stages wrote by the last rollout: a JSON object by role, node and name.

@@ -25,7 +25,7 @@ const (
 	EventTest = "test"
 )
 
-// NotificationEvents are all events that somebody can ask for. "checks" stands for both of CheckFailed and CheckSucceeded, "converge" for
+// NotificationEvents returns all events that somebody can ask for. "checks" stands for both of CheckFailed and CheckSucceeded, "converge" for
 // all three of EventDrifted, EventConvergeFailed and EventConverged.
 func NotificationEvents() []string {
 	return []string{
@@ -47,9 +47,9 @@ type Notification struct {
 	ID    string    `json:"id"`
 	Event string    `json:"event"`
 	At    time.Time `json:"at"`
-	// Project is "" where it is about none.
+	// Project is "" if it is about none.
 	Project Name `json:"project,omitempty"`
-	// Environment is that of the project, "" where it is not known.
+	// Environment is that of the project, "" if it is not known.
 	Environment string `json:"environment,omitempty"`
 	// Deployment is the one that it is about; with Check the one that brought what is live.
 	Deployment *Deployment `json:"deployment,omitempty"`
@@ -79,7 +79,7 @@ type AccessChange struct {
 	Object string `json:"object,omitempty"`
 }
 
-// Verdict is the result in one word, with hyphens, "" where there is none.
+// Verdict returns the result in one word, with hyphens, "" if there is none.
 func (n Notification) Verdict() string {
 	if n.Result == nil {
 		return ""
@@ -87,7 +87,7 @@ func (n Notification) Verdict() string {
 	return hyphens(n.Result.Event())
 }
 
-// EventOf is the event of a deployment that ended, "" where nobody is told: plans and checks, tasks that succeeded, and converging, which reports changes itself.
+// EventOf returns the event of a deployment that ended, "" if nobody is told: plans and checks, tasks that succeeded, and converging, which reports changes itself.
 func EventOf(rec Record) string {
 	if rec.Trigger == TriggerPlan || rec.Trigger == TriggerCheck || rec.Trigger == TriggerConverge || rec.Result == nil || rec.Result.Event() == string(Done) {
 		return ""

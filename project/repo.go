@@ -21,7 +21,7 @@ type Commit string
 // ZeroCommit is how git writes "none" on the wire.
 const ZeroCommit = "0000000000000000000000000000000000000000"
 
-// Short is the first seven digits, or "none".
+// Short returns the first seven digits, or "none".
 func (c Commit) Short() string {
 	if c == "" {
 		return "none"
@@ -55,7 +55,7 @@ type Change struct {
 	New Commit `json:"new,omitempty"`
 }
 
-// Branch is the short name of a branch ref; ok is false for any other ref.
+// Branch returns the short name of a branch ref; ok is false for any other ref.
 func (c Change) Branch() (name string, ok bool) { return strings.CutPrefix(c.Ref, "refs/heads/") }
 
 // MovedBeside says that the branch of a repository is at a commit that no deployment brought there.
@@ -65,7 +65,7 @@ func MovedBeside(repo Repo, branch, live Commit) string {
 		at = "is gone"
 	}
 	if live == "" {
-		is = "nothing of it is live"
+		is = "it has no live release"
 	}
 	return fmt.Sprintf("the branch of %s.git %s: it was moved beside the server; %s", repo, at, is)
 }

@@ -14,7 +14,7 @@ type Retention struct {
 	MaxAge, FailedMaxAge time.Duration
 }
 
-// DefaultRetention is the default.
+// DefaultRetention returns the default.
 func DefaultRetention() Retention {
 	return Retention{Keep: DefaultKeepArchives, KeepFailed: 1, FailedMaxAge: 7 * day}
 }

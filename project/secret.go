@@ -17,7 +17,7 @@ type Secret string
 // shownSecret is what is seen instead of a Secret.
 const shownSecret = "[secret]"
 
-// String gives "[secret]", never the value.
+// String returns "[secret]", never the value.
 func (s Secret) String() string {
 	if s == "" {
 		return ""
@@ -49,7 +49,7 @@ func (s *Secret) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Key is the secret as the key of a signature of Standard Webhooks: base64 of 24 to 64 bytes, with whsec_ before it or not.
+// Key returns the secret as the key of a signature of Standard Webhooks: base64 of 24 to 64 bytes, with whsec_ before it or not.
 // Source: github.com/standard-webhooks/standard-webhooks, "Signature scheme".
 func (s Secret) Key() ([]byte, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(string(s), "whsec_"))

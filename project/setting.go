@@ -63,7 +63,7 @@ func ParseSettings(texts []string, sel *Selection) ([]Setting, error) {
 			return nil, err
 		}
 		if size += len(text); len(texts) > maxSettings || size > maxSettingBytes {
-			return nil, fault.New(fault.Usage, "", "more than %d settings or %d bytes of them", maxSettings, maxSettingBytes).WithHint("put them into the pillar")
+			return nil, fault.New(fault.Usage, "", "more than %d settings or %d bytes of them", maxSettings, maxSettingBytes).WithHint("set them in the pillar")
 		}
 		if ok, err := sel.take(s); err != nil {
 			return nil, err
@@ -99,7 +99,7 @@ func (sel *Selection) take(s Setting) (bool, error) {
 	return true, nil
 }
 
-// Typed is the value as Salt's command line understands it: a YAML value, but a text where YAML would read a mapping without
+// Typed returns the value as Salt's command line understands it: a YAML value, but a text where YAML would read a mapping without
 // braces, a list without brackets or a comment. Source: salt.utils.args, yamlify_arg.
 func (s Setting) Typed() any {
 	text := s.Value
@@ -138,7 +138,7 @@ func (s Setting) Typed() any {
 	return doc.Value
 }
 
-// Secrets are the texts of a secret value: as it was typed, and what is in it.
+// Secrets returns the texts of a secret value: as it was typed, and what is in it.
 func (s Setting) Secrets() []redact.Secret {
 	return append(redact.Secrets(py.NewDict(s.Key, s.Typed()), nil), redact.Secret{Label: s.Key, Value: s.Value})
 }

@@ -24,7 +24,7 @@ type Unit struct {
 	Kind UnitKind
 	// Pattern is a name, or a glob (glob(7)) of names, of systemd's units with their type, or of supervisord's programs.
 	Pattern string
-	// Start, Stop, Restart and Status are command lines for /bin/sh, of kind command; "" where there is none. Status succeeds while
+	// Start, Stop, Restart and Status are command lines for /bin/sh, of kind command; "" if there is none. Status succeeds while
 	// the unit runs.
 	Start, Stop, Restart, Status string
 	// User runs them; "" is the project's.
@@ -84,13 +84,13 @@ const (
 
 // LogFiles is an entry of the key logs: files that the project's processes write.
 type LogFiles struct {
-	// Name is that of the entry, "" where the key is a list.
+	// Name is that of the entry, "" if the key is a list.
 	Name string
 	// Globs (glob(7)) are absolute.
 	Globs []string
 }
 
-// unitTypes are those of systemd.unit(5) that can be started and stopped.
+// unitTypes returns those of systemd.unit(5) that can be started and stopped.
 func unitTypes() []string {
 	return []string{".service", ".socket", ".target", ".timer", ".path", ".mount", ".automount", ".slice", ".scope", ".swap", ".device"}
 }

@@ -32,7 +32,7 @@ func TestUnits(t *testing.T) {
 		"units: {a: {systemd: x, start: y}}": "units:a: is one of systemd, supervisor, or commands",
 		"units: {a: {supervisor: '*'}}":      "units:a:supervisor: must be a program of supervisord or a glob such as app:*, which does not begin with a wildcard",
 		"units: {a: {start: x, user: '0;'}}": "units:a:user: must be the name of an account",
-		"units: {a: {begin: x}}":             "units:a:begin: there is no such key; a unit has systemd, supervisor, or start, stop, restart, status and user",
+		"units: {a: {begin: x}}":             "units:a:begin: unknown key; a unit has systemd, supervisor, or start, stop, restart, status and user",
 		"logs: [5]":                          "logs: must be a text or a list of texts",
 		"logs: {a: ['/var/log/[']}":          "logs:a: is not a glob: /var/log/[",
 	} {

@@ -12,7 +12,7 @@ type unit struct {
 	n    int64
 }
 
-// sizeUnits are the units of sizes, longest names first.
+// sizeUnits returns the units of sizes, longest names first.
 func sizeUnits() []unit {
 	return []unit{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"KB", 1e3},
 		{"T", 1 << 40}, {"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}, {"k", 1 << 10}, {"B", 1}, {"", 1}}
@@ -39,7 +39,7 @@ func ParseSize(s string) (int64, error) {
 	return 0, errors.New("must be a size such as 512MiB or 2GiB")
 }
 
-// FormatSize is a size in the largest unit that divides it.
+// FormatSize returns a size in the largest unit that divides it.
 func FormatSize(n int64) string {
 	for _, u := range sizeUnits()[:4] {
 		if n != 0 && n%u.n == 0 {
@@ -76,7 +76,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	return days + d, nil
 }
 
-// FormatDuration is what ParseDuration reads, short: 5h, not 5h0m0s; 7d, not 168h.
+// FormatDuration returns what ParseDuration reads, short: 5h, not 5h0m0s; 7d, not 168h.
 func FormatDuration(d time.Duration) string {
 	if d >= day && d%day == 0 {
 		return strconv.FormatInt(int64(d/day), 10) + "d"

@@ -18,7 +18,7 @@ import (
 	"corpus-git/project"
 )
 
-// Commit is the commit that a ref points to, through tags; "" where there is no such ref, or it points to something else.
+// Commit returns the commit that a ref points to, through tags; "" if there is no such ref, or it points to something else.
 func (r *Repository) Commit(ctx context.Context, ref string) (c project.Commit, err error) {
 	err = r.with(ctx, func(o *opened) error {
 		h, err := o.refs.Get(ref)
@@ -38,7 +38,7 @@ func (r *Repository) Commit(ctx context.Context, ref string) (c project.Commit, 
 	return c, err
 }
 
-// Tips are the commits that the refs of a repository point to, hidden ones included, each once and in byte order: what another machine need
+// Tips returns the commits that the refs of a repository point to, hidden ones included, each once and in byte order: what another machine need
 // not send.
 func (r *Repository) Tips(ctx context.Context) (out []project.Commit, err error) {
 	err = r.with(ctx, func(o *opened) error {
@@ -135,7 +135,7 @@ func (r *Repository) ingest(ctx context.Context, o *opened, db *store.DB, in io.
 		refs = append(refs, ref.Hash)
 	}
 	if err := q.Connected(ctx, store.Connect{Tips: []plumbing.Hash{hashOf(commit)}, Refs: refs}); err != nil {
-		return fault.New(fault.Refused, "", "the pack of %s.git is not complete: %w", r.repo, err)
+		return fault.New(fault.Refused, "", "the pack of %s.git is incomplete: %w", r.repo, err)
 	}
 	return q.Migrate()
 }
@@ -145,7 +145,7 @@ func wholeCommit(objs store.Reader, commit project.Commit) error {
 	t, _, err := objs.Header(hashOf(commit))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return fault.New(fault.Refused, "", "commit %s is neither here nor in what came", commit.Short())
+		return fault.New(fault.Refused, "", "commit %s is neither in the repository nor in the pack", commit.Short())
 	case err != nil:
 		return err
 	case t != plumbing.CommitObject:

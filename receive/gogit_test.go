@@ -59,7 +59,7 @@ func TestGoGitClient(t *testing.T) {
 	_, err = push("refs/heads/main:refs/heads/main")
 	require.ErrorIs(t, err, gogit.NoErrAlreadyUpToDate)
 	_, err = push("refs/heads/main:refs/heads/topic")
-	require.ErrorContains(t, err, "does not deploy")
+	require.ErrorContains(t, err, "is not the deployed branch")
 	require.Equal(t, head.String(), w.remoteRefs(dir)["refs/heads/main"])
 
 	var clone *gogit.Repository

@@ -12,7 +12,7 @@ import (
 // maxHeadFile bounds what is read of a file below a working copy's .git.
 const maxHeadFile = 4 << 20
 
-// liveHead is the commit checked out in a working copy according to its .git, the zero hash where there is none. The project's user owns
+// liveHead returns the commit checked out in a working copy according to its .git, the zero hash if there is none. The project's user owns
 // the folder: nothing outside of it is read, and nothing in it can block the reader.
 func liveHead(dir string) plumbing.Hash {
 	root, err := os.OpenRoot(dir)

@@ -133,7 +133,7 @@ func (o Maintenance) idle(ctx context.Context, f func() error) func() error {
 	}
 }
 
-// repack is the configuration for every repository, including those of submodules; it prunes nothing.
+// repack returns the configuration for every repository, including those of submodules; it prunes nothing.
 func (o Maintenance) repack() store.Repack {
 	return store.Repack{ID: "maintenance", Packs: o.Packs, Loose: o.Loose, All: o.All, DryRun: o.DryRun, Pause: o.Pause}
 }
@@ -203,7 +203,7 @@ func (r *Repository) maintainSubmodules(ctx context.Context, g *opened, db *stor
 				}
 				for _, h := range list {
 					if !walked[h] {
-						return fault.New(fault.Busy, "", "refs of %s.git of %s came or moved meanwhile; of its submodules nothing was removed", r.repo, r.name)
+						return fault.New(fault.Busy, "", "refs of %s.git of %s were added or moved meanwhile; nothing was removed from its submodules", r.repo, r.name)
 					}
 				}
 				return f()
@@ -264,7 +264,7 @@ func BrokenRefs(ctx context.Context, dir string) (out []BrokenRef, err error) {
 	return out, nil
 }
 
-// tips is what refs, a detached HEAD, and the working copy refer to: in dev the working copy may be a failed tree that no branch has.
+// tips returns what refs, a detached HEAD, and the working copy refer to: in dev the working copy may be a failed tree that no branch has.
 func (r *Repository) tips(g *opened) ([]plumbing.Hash, error) {
 	list, err := g.refs.List("refs/")
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 // and a leading slash, and the paths of the original, <root>/projects/<name>/git/project.git. It does not check whether the project exists.
 func ParsePath(root layout.Root, s string) (project.Name, project.Repo, error) {
 	bad := func() error {
-		return fault.New(fault.Usage, "", "%s is not the path of a repository", quotedPath(s)).
-			WithHint("a path is  NAME/project.git  or  NAME/pillar.git")
+		return fault.New(fault.Usage, "", "%s is not a repository path", quotedPath(s)).
+			WithHint("a repository path is  NAME/project.git  or  NAME/pillar.git")
 	}
 	if len(s) > 4096 || strings.ContainsAny(s, "\x00\n\r\\") {
 		return "", "", bad()

@@ -51,7 +51,7 @@ func (r *Repository) handOver(dir string) error {
 		case err == nil && string(old) == text:
 			continue
 		case err == nil && !bytes.Contains(old, []byte(hookMark)):
-			r.all.Log.Warn().Str("project", string(r.name)).Str("hook", path).Msg("a hook that is not ours is kept: pushes by path may not be deployed")
+			r.all.Log.Warn().Str("project", string(r.name)).Str("hook", path).Msg("a foreign hook was kept: pushes by path may not be deployed")
 			continue
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return err
@@ -85,7 +85,7 @@ func (s *Service) ReceiveAt(ctx context.Context, who access.Identity, dir string
 		s.record(ctx, who, "push", name, quotedPath(dir), err)
 		if fault.KindOf(err) == fault.Internal {
 			s.Log.Error().Err(err).Str("dir", dir).Msg("push by path failed")
-			err = &fault.Error{Kind: fault.Internal, Err: errors.New("the server failed at this; its log has the details")}
+			err = &fault.Error{Kind: fault.Internal, Err: errors.New("internal server error; see the server's log")}
 		}
 		fmt.Fprintf(errw, "error: %s\n", err)
 		if h := fault.HintOf(err); h != "" {
@@ -99,7 +99,7 @@ func (s *Service) ReceiveAt(ctx context.Context, who access.Identity, dir string
 	}
 	settings, ok, err := s.Projects.Lookup(ctx, name)
 	if err == nil && !ok {
-		err = fault.New(fault.Refused, "", "there is no project %s", name).WithHint("make it with  corpus-git project create %s", name)
+		err = fault.New(fault.Refused, "", "no project %s", name).WithHint("create it with  corpus-git project create %s", name)
 	}
 	if err == nil {
 		err = s.Repos.Open(name, repo).ensure(ctx, settings)
@@ -120,7 +120,7 @@ func (s *Service) ReceiveAt(ctx context.Context, who access.Identity, dir string
 
 // repositoryAt returns the repository of a folder, if it is one of ours.
 func (s *Service) repositoryAt(dir string) (project.Name, project.Repo, error) {
-	unknown := fault.New(fault.Refused, "", "%s is not a repository of this server", quotedPath(dir)).WithHint("it serves those below  %s", s.Root.Projects())
+	unknown := fault.New(fault.Refused, "", "%s is not a repository of this server", quotedPath(dir)).WithHint("its repositories are below  %s", s.Root.Projects())
 	here, err := os.Stat(dir)
 	if err != nil {
 		return "", "", unknown

@@ -76,7 +76,7 @@ func TestFailingPush(t *testing.T) {
 	require.Equal(t, "refused", es[0].Outcome)
 	require.Equal(t, "marie", es[0].Actor)
 	require.Contains(t, es[0].Object, "refs/heads/x")
-	require.Contains(t, es[0].Detail, "does not deploy")
+	require.Contains(t, es[0].Detail, "is not the deployed branch")
 }
 
 func TestPillar(t *testing.T) {
@@ -107,7 +107,7 @@ func TestOtherBranch(t *testing.T) {
 	require.Contains(t, o.err, "hint: to deploy it, type  git push prod feature:main")
 	o = w.push("marie", dir, "prod", "HEAD:master")
 	require.Equal(t, 1, o.exit, o.all())
-	require.Contains(t, o.err, "master does not deploy: main does")
+	require.Contains(t, o.err, "master is not the deployed branch (main is)")
 	require.Len(t, w.deployer.started(), 1)
 	require.Empty(t, w.quarantines("app", project.Code))
 
@@ -123,7 +123,7 @@ func TestOtherBranch(t *testing.T) {
 	require.NotContains(t, w.remoteRefs(dir), "refs/heads/feature")
 	o = w.push("marie", dir, "prod", ":main")
 	require.Equal(t, 1, o.exit)
-	require.Contains(t, o.err, "it cannot be deleted")
+	require.Contains(t, o.err, "cannot be deleted")
 }
 
 func TestBothBranchesAtOnce(t *testing.T) {
@@ -132,7 +132,7 @@ func TestBothBranchesAtOnce(t *testing.T) {
 	w.git(dir, "branch", "master")
 	o := w.push("marie", dir, "prod", "main", "master")
 	require.Equal(t, 1, o.exit, o.all())
-	require.Contains(t, o.err, "main does not deploy: master does")
+	require.Contains(t, o.err, "main is not the deployed branch (master is)")
 	require.Equal(t, "refs/heads/master", w.deployer.started()[0].Change.Ref)
 	require.Contains(t, w.remoteRefs(dir), "refs/heads/master")
 }
@@ -261,7 +261,7 @@ func TestRefusedBesideWhatWasDeployed(t *testing.T) {
 	})
 	o := w.push("marie", dir, "prod", "main", "HEAD:refs/tags/late", "HEAD:refs/tags/good")
 	require.Equal(t, 1, o.exit, o.all())
-	require.Contains(t, o.err, "main was deployed, and stays so; what is rejected above was not stored")
+	require.Contains(t, o.err, "main was deployed and remains live; the refs rejected above were not stored")
 	require.Equal(t, map[string]string{"HEAD": next, "refs/heads/main": next, "refs/tags/late": was, "refs/tags/good": next}, w.remoteRefs(dir))
 }
 
@@ -297,7 +297,7 @@ func TestRedeploy(t *testing.T) {
 	dir := w.clone("a", "app/project.git")
 	o := w.push("marie", dir, "prod", "HEAD:refs/deploy/now")
 	require.Equal(t, 1, o.exit)
-	require.Contains(t, o.err, "nothing was deployed yet")
+	require.Contains(t, o.err, "nothing has been deployed yet")
 	require.Zero(t, w.push("marie", dir, "prod", "main").exit)
 	for range 2 {
 		o = w.push("marie", dir, "prod", "HEAD:refs/deploy/now")
@@ -335,7 +335,7 @@ func TestRedeploy(t *testing.T) {
 	require.Contains(t, o.err, "is not the ID of a deployment")
 	o = w.push("marie", dir, "prod", "HEAD:refs/deploy/a", "HEAD:refs/plan/b")
 	require.Equal(t, 1, o.exit)
-	require.Contains(t, o.err, "one push deploys once")
+	require.Contains(t, o.err, "a push can deploy only once")
 	require.Len(t, w.deployer.started(), 6)
 }
 
@@ -345,7 +345,7 @@ func TestPushOptions(t *testing.T) {
 	o := w.push("marie", dir, "-o", "only=install", "-o", "only_steps=a,b", "-o", "skip=archive", "-o", "nonsense", "-o", "color", "prod", "main")
 	require.Zero(t, o.exit, o.all())
 	require.Equal(t, project.Selection{Only: []string{"install"}, OnlySteps: []string{"a", "b"}, Skip: []string{"archive"}}, w.deployer.started()[0].Select)
-	require.Contains(t, o.err, "push option not understood and not used: nonsense")
+	require.Contains(t, o.err, "unknown push option ignored: nonsense")
 	require.Contains(t, o.err, "\x1b[32m=====> live")
 	w.commit(dir, "README", "two\n")
 	o = w.push("marie", dir, "-o", "skip=", "prod", "main")

@@ -13,7 +13,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// RecipeTip is the commit that a branch or tag means now in a repository elsewhere, under the rules that submodules have; fault.Busy where
+// RecipeTip returns the commit that a branch or tag means now in a repository elsewhere, under the rules that submodules have; fault.Busy where
 // trying again may help, else fault.Refused.
 func (r *Repository) RecipeTip(ctx context.Context, url, rev string, want project.SubmoduleRequest) (project.Commit, error) {
 	s, _, err := r.resolver(r.recipesDir(), 0o700, want)
@@ -21,7 +21,7 @@ func (r *Repository) RecipeTip(ctx context.Context, url, rev string, want projec
 		return "", err
 	}
 	if s.Offline {
-		return "", fault.New(fault.Refused, "", "it was not fetched yet").WithHint("a deployment fetches it, and a plan")
+		return "", fault.New(fault.Refused, "", "it has not been fetched yet").WithHint("a deployment or a plan fetches it")
 	}
 	h, err := s.Tip(ctx, url, rev)
 	if err != nil {
@@ -30,7 +30,7 @@ func (r *Repository) RecipeTip(ctx context.Context, url, rev string, want projec
 	return project.Commit(h.String()), nil
 }
 
-// RecipeTree is the files of a commit of a repository elsewhere, fetched if it is not here, under the rules that submodules have. Gitlinks in it
+// RecipeTree returns the files of a commit of a repository elsewhere, fetched if it is not here, under the rules that submodules have. Gitlinks in it
 // are empty folders. What was fetched is durable. It is valid until ctx ends. One that is not Offline at a time for each project.
 func (r *Repository) RecipeTree(ctx context.Context, url string, c project.Commit, want project.SubmoduleRequest) (fs.FS, error) {
 	s, _, err := r.resolver(r.recipesDir(), 0o700, want)
@@ -66,5 +66,5 @@ func (r *Repository) KeepRecipes(keep map[project.Commit]bool) error {
 	return submodule.Keep(r.recipesDir(), func(h plumbing.Hash) bool { return keep[project.Commit(h.String())] })
 }
 
-// recipesDir is the folder of the repositories of recipes from elsewhere.
+// recipesDir returns the folder of the repositories of recipes from elsewhere.
 func (r *Repository) recipesDir() string { return r.all.Root.Project(string(r.name)).Recipes() }

@@ -52,7 +52,7 @@ func (s *Service) refuse(sess *sshd.Session, err error) int {
 	exit := fault.ExitCode(err)
 	if fault.KindOf(err) == fault.Internal {
 		s.Log.Error().Err(err).Str("key", sess.Identity.Name).Str("command", sess.Command).Msg("session failed")
-		err = &fault.Error{Kind: fault.Internal, Err: errors.New("the server failed at this; its log has the details")}
+		err = &fault.Error{Kind: fault.Internal, Err: errors.New("internal server error; see the server's log")}
 	}
 	hint := ""
 	if h := fault.HintOf(err); h != "" {

@@ -95,7 +95,7 @@ func (r *Repositories) reader(o *opened, in project.Incoming) (store.Reader, err
 	return i.Reader(), nil
 }
 
-// Tree is a commit's files; objects of in, which may be nil, are seen. The repository stays open until ctx ends, and the file
+// Tree returns a commit's files; objects of in, which may be nil, are seen. The repository stays open until ctx ends, and the file
 // system is good until then.
 func (r *Repository) Tree(ctx context.Context, c project.Commit, in project.Incoming) (fs.FS, error) {
 	o, err := r.acquire()
@@ -227,7 +227,7 @@ func (r *Repository) Refresh(ctx context.Context, dir string) error {
 
 func overwritten(p checkout.Paths) string {
 	first := p.First[:min(len(p.First), 3)]
-	text := fmt.Sprintf("overwrote %s that git did not track: %s", humanize.Plural(p.Count, "file"), strings.Join(printable.Lines(first), ", "))
+	text := fmt.Sprintf("overwrote untracked %s: %s", humanize.Plural(p.Count, "file"), strings.Join(printable.Lines(first), ", "))
 	if p.Count > len(first) {
 		text += ", …"
 	}

@@ -11,7 +11,7 @@ import (
 	"corpus-git/project"
 )
 
-// Get is the commit a ref points to, "" where it does not exist.
+// Get returns the commit a ref points to, "" if it does not exist.
 func (r *Repository) Get(ctx context.Context, ref string) (c project.Commit, err error) {
 	err = r.with(ctx, func(o *opened) error {
 		h, err := o.refs.Get(ref)
@@ -37,7 +37,7 @@ func explainRef(err error) error {
 	case errors.As(err, &moved):
 		return fault.New(fault.Refused, "", "%w", err).WithHint("another push moved it:  git fetch  first, then push again")
 	case errors.As(err, &locked):
-		return fault.New(fault.Busy, "", "%w", err).WithHint("try again in a moment")
+		return fault.New(fault.Busy, "", "%w", err).WithHint("try again later")
 	}
 	return err
 }
@@ -91,7 +91,7 @@ func (s *staged) Abort() {
 	s.end()
 }
 
-// Deployed is the deployed ref: HEAD's, once it exists; "" before the first deployment.
+// Deployed returns the deployed ref: HEAD's, once it exists; "" before the first deployment.
 func (r *Repository) Deployed(ctx context.Context) (ref string, err error) {
 	err = r.with(ctx, func(o *opened) (err error) {
 		ref, err = o.deployed()
@@ -100,7 +100,7 @@ func (r *Repository) Deployed(ctx context.Context) (ref string, err error) {
 	return ref, err
 }
 
-// Head is the ref that HEAD names, whether it exists or not; refs/heads/master where it names none.
+// Head returns the ref that HEAD names, whether it exists or not; refs/heads/master where it names none.
 func (r *Repository) Head(ctx context.Context) (ref string, err error) {
 	err = r.with(ctx, func(o *opened) (err error) {
 		if ref, err = o.refs.Head(); err == nil && ref == "" {
@@ -111,7 +111,7 @@ func (r *Repository) Head(ctx context.Context) (ref string, err error) {
 	return ref, err
 }
 
-// Live is the deployed ref and its commit, "" and "" before the first deployment. It only reads two small files, without opening the
+// Live returns the deployed ref and its commit, "" and "" before the first deployment. It only reads two small files, without opening the
 // repository, so that thousands can be listed.
 func (r *Repository) Live(ctx context.Context) (ref string, c project.Commit, err error) {
 	if err := ctx.Err(); err != nil {
@@ -145,7 +145,7 @@ func (r *Repository) Live(ctx context.Context) (ref string, c project.Commit, er
 }
 
 func noRepository(name project.Name, repo project.Repo) error {
-	return fault.New(fault.Refused, "", "there is no repository %s.git of %s", repo, name).WithHint("corpus-git project create %s  makes what is missing", name)
+	return fault.New(fault.Refused, "", "there is no repository %s.git of %s", repo, name).WithHint("corpus-git project create %s  creates what is missing", name)
 }
 
 func (o *opened) deployed() (string, error) {

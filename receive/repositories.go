@@ -65,7 +65,7 @@ type opened struct {
 
 	users int
 	used  uint64
-	stale bool // its folder is gone, or another one: closed when the last user leaves
+	stale bool // its folder missing, or another one: closed when the last user leaves
 	// shut is set while one user must be alone, and closed when others may continue.
 	shut chan struct{}
 }

@@ -87,7 +87,7 @@ func TestRepositories(t *testing.T) {
 	require.NotContains(t, w.remoteRefs(dir), pin.Ref, "hidden from clients")
 	o := w.push("marie", dir, "prod", "HEAD:"+pin.Ref)
 	require.Equal(t, 1, o.exit)
-	require.Contains(t, o.err, "of the server's own")
+	require.Contains(t, o.err, "reserved for the server")
 	local := w.git(w.dir, "ls-remote", w.repos.Open("app", project.Code).Dir())
 	require.NotContains(t, local, pin.Ref, "hidden from git on the machine too")
 

@@ -16,7 +16,7 @@ import (
 )
 
 // Repository is a handle on one bare repository of a project. It keeps nothing open, and may be used by any goroutine; a call is
-// fault.Refused where there is no such repository, except for Create and Exists.
+// fault.Refused if there is no such repository, except for Create and Exists.
 type Repository struct {
 	all  *Repositories
 	name project.Name
@@ -29,7 +29,7 @@ func (r *Repository) Project() project.Name { return r.name }
 // Kind is which of the project's repositories it is.
 func (r *Repository) Kind() project.Repo { return r.repo }
 
-// Dir is the folder of a repository.
+// Dir returns the folder of a repository.
 func (r *Repository) Dir() string {
 	p := r.all.Root.Project(string(r.name))
 	if r.repo == project.PillarRepo {
@@ -98,7 +98,7 @@ func (r *Repository) acquire() (*opened, error) {
 	return o, nil
 }
 
-// pinFolders are those of the refs that each deployment creates and deletes.
+// pinFolders returns those of the refs that each deployment creates and deletes.
 func pinFolders() []string {
 	return []string{"refs/corpus", "refs/corpus/archives", "refs/corpus/deployments"}
 }
@@ -107,7 +107,7 @@ func pinFolders() []string {
 func (r *Repository) sweep(s *refs.Store) error {
 	gone, err := s.SweepLocks()
 	for _, l := range gone {
-		r.all.Log.Warn().Str("project", string(r.name)).Str("lock", l).Msg("removed a lock that a crash left")
+		r.all.Log.Warn().Str("project", string(r.name)).Str("lock", l).Msg("removed a stale lock")
 	}
 	if err == nil {
 		err = vfs.SweepTemps(r.all.fs(), s.Dir)

@@ -98,8 +98,8 @@ var _ sshd.Handler = (*Service)(nil)
 // Serve runs one session's command.
 func (s *Service) Serve(ctx context.Context, sess *sshd.Session) int {
 	if sess.Subsystem != "" {
-		return s.refuse(sess, fault.New(fault.Refused, "", "there is no subsystem %s here", quotedPath(sess.Subsystem)).
-			WithHint("git and the commands of corpus-git are all there is: no sftp, no scp, no shell"))
+		return s.refuse(sess, fault.New(fault.Refused, "", "subsystem %s is not supported", quotedPath(sess.Subsystem)).
+			WithHint("this server supports only git and the commands of corpus-git, not sftp, scp or a shell"))
 	}
 	argv, err := Words(sess.Command)
 	if err != nil {
@@ -124,23 +124,23 @@ func (s *Service) Serve(ctx context.Context, sess *sshd.Session) int {
 		case "git-receive-pack", "git-upload-pack":
 			return s.git(ctx, sess, argv[0], argv[1:])
 		case "git-lfs-authenticate", "git-lfs-transfer":
-			return s.refuse(sess, fault.New(fault.Refused, "", "this server keeps no files of git-lfs").
-				WithHint("push without them:  GIT_LFS_SKIP_PUSH=1 git push … ; they are deployed as the pointers that git has, see docs/submodules.md"))
+			return s.refuse(sess, fault.New(fault.Refused, "", "this server does not support git-lfs").
+				WithHint("push without them:  GIT_LFS_SKIP_PUSH=1 git push … ; their pointer files are deployed, see docs/submodules.md"))
 		case "git-upload-archive":
 			return s.refuse(sess, fault.New(fault.Refused, "", "git archive --remote is not supported here").WithHint("git clone --depth 1 … , then  git archive  in the clone"))
 		case "scp", "rsync", "sftp-server":
-			return s.refuse(sess, fault.New(fault.Refused, "", "%s is not supported here", argv[0]).WithHint("clone, fetch and push are; and so are the commands that  help  lists"))
+			return s.refuse(sess, fault.New(fault.Refused, "", "%s is not supported here", argv[0]).WithHint("clone, fetch, push and the commands listed by  help  are"))
 		}
 	}
 	if len(argv) > 0 && isShell(argv[0]) {
-		return s.refuse(sess, fault.New(fault.Refused, "", "there is no shell here: %s is not run", printable.Clip(sess.Command, 100)).
-			WithHint("git and the commands that  help  lists are all there is; on the machine itself, log in to its own ssh server"))
+		return s.refuse(sess, fault.New(fault.Refused, "", "this server has no shell: cannot run %s", printable.Clip(sess.Command, 100)).
+			WithHint("use git and the commands listed by  help ; for a shell, log in to the machine's own ssh server"))
 	}
 	if len(argv) > 0 && strings.HasPrefix(argv[0], "git-") {
-		return s.refuse(sess, fault.New(fault.Usage, "", "there is no command %s", quotedPath(argv[0])).WithHint("git-upload-pack and git-receive-pack are served; leave out --upload-pack and --receive-pack"))
+		return s.refuse(sess, fault.New(fault.Usage, "", "unknown command %s", quotedPath(argv[0])).WithHint("only git-upload-pack and git-receive-pack are supported; leave out --upload-pack and --receive-pack"))
 	}
 	if s.Commands == nil {
-		return s.refuse(sess, fault.New(fault.Usage, "", "this server has no commands but git's"))
+		return s.refuse(sess, fault.New(fault.Usage, "", "this server supports only git commands"))
 	}
 	return s.Commands.Run(ctx, sess.Identity, argv, sess.Stdin, sess.Stdout, sess.Stderr, sess.Terminal)
 }
@@ -164,7 +164,7 @@ func (s *Service) git(ctx context.Context, sess *sshd.Session, command string, a
 		return s.refuse(sess, fault.New(fault.Usage, "", "%s takes one path", command))
 	}
 	if sess.Terminal.Pty {
-		return s.refuse(sess, fault.New(fault.Usage, "", "git needs a line without a terminal").WithHint("leave out  -t  (RequestTTY in ~/.ssh/config)"))
+		return s.refuse(sess, fault.New(fault.Usage, "", "git needs a connection without a terminal").WithHint("leave out  -t  (RequestTTY in ~/.ssh/config)"))
 	}
 	name, repo, err := ParsePath(s.Root, args[0])
 	if err != nil {
@@ -204,7 +204,7 @@ func (s *Service) git(ctx context.Context, sess *sshd.Session, command string, a
 	return p.Serve(ctx, sess.Stdin, sess.Stdout, sess.Stderr)
 }
 
-// commands is the prefix with which the client runs the server's commands, if it came by SSH.
+// commands returns the prefix with which the client runs the server's commands, if it came by SSH.
 func (s *Service) commands(who access.Identity) string {
 	if s.Prefix == nil || who.Fingerprint == "" {
 		return ""
@@ -303,32 +303,32 @@ func (s *Service) allowed(ctx context.Context, who access.Identity, name project
 		settings, _, err = s.Projects.Lookup(ctx, name)
 		return settings, err
 	case !exists && admin:
-		hint := fmt.Sprintf("make it with  corpus-git project create %s", name)
+		hint := fmt.Sprintf("create it with  corpus-git project create %s", name)
 		if meant := s.suggestProject(ctx, who, name); meant != "" {
 			hint = fmt.Sprintf("did you mean %s? Or %s", meant, hint)
 		}
-		return settings, fault.New(fault.Refused, "", "there is no project %s", name).WithHint("%s", hint)
+		return settings, fault.New(fault.Refused, "", "no project %s", name).WithHint("%s", hint)
 	case exists && knows:
 		what := "fetch from"
 		if push {
 			what = "push to"
 		}
 		return settings, fault.New(fault.Refused, "", "%s may not %s %s.git of %s: it requires %s permission", who.Name, what, repo, name, want).
-			WithHint("an administrator can give it:  corpus-git access grant %s %s %s", name, who.Name, want)
+			WithHint("an administrator can grant it:  corpus-git access grant %s %s %s", name, who.Name, want)
 	}
 	return settings, s.unknown(ctx, who, name)
 }
 
 // unknown is the only answer about a project that does not exist, or that the identity may not know of.
 func (s *Service) unknown(ctx context.Context, who access.Identity, name project.Name) error {
-	hint := "ssh without a command lists the projects that you may push to; an administrator can grant more"
+	hint := "ssh without a command lists the projects that you can push to; an administrator can grant more permissions"
 	if meant := s.suggestProject(ctx, who, name); meant != "" {
 		hint = fmt.Sprintf("did you mean %s? %s", meant, hint)
 	}
-	return fault.New(fault.Refused, "", "there is no project %s, or %s has no right on it", name, who.Name).WithHint("%s", hint)
+	return fault.New(fault.Refused, "", "no project %s, or %s has no permission on it", name, who.Name).WithHint("%s", hint)
 }
 
-// suggestProject is the project that was probably meant by a name, of those that the identity may know of; "" is none.
+// suggestProject returns the project that was probably meant by a name, of those that the identity may know of; "" is none.
 func (s *Service) suggestProject(ctx context.Context, who access.Identity, name project.Name) string {
 	if s.Visible == nil {
 		return ""
@@ -343,7 +343,7 @@ func (s *Service) suggestProject(ctx context.Context, who access.Identity, name 
 // ensure creates the repository where it is missing. A remote-less project has none.
 func (r *Repository) ensure(ctx context.Context, settings Settings) error {
 	if settings.RemoteLess {
-		return fault.New(fault.Refused, "", "%s has no remotes: it is deployed by hand", r.name).WithHint("on the machine:  corpus-git deploy %s", r.name)
+		return fault.New(fault.Refused, "", "%s has no remotes: it is deployed by hand", r.name).WithHint("run  corpus-git deploy %s  on the machine", r.name)
 	}
 	there, err := r.Exists()
 	if err != nil || there {
@@ -373,11 +373,11 @@ func (s *Service) write(ctx context.Context, all ...audit.Entry) {
 // LoggedIn records that a key was used; it is for sshd.Server.
 func (s *Service) LoggedIn(who access.Identity) {
 	if err := s.Access.Used(context.Background(), who.Fingerprint); err != nil {
-		s.Log.Warn().Err(err).Str("key", who.Name).Msg("noting a key's use")
+		s.Log.Warn().Err(err).Str("key", who.Name).Msg("record the use of a key")
 	}
 }
 
 // RefusedLogin records a connection whose keys are all unknown; it is for sshd.Server.
 func (s *Service) RefusedLogin(from, user, fingerprint string) {
-	s.write(context.Background(), audit.Entry{Fingerprint: fingerprint, From: from, Action: "login", Object: quotedPath(user), Outcome: "refused", Detail: "no key that was offered is known"})
+	s.write(context.Background(), audit.Entry{Fingerprint: fingerprint, From: from, Action: "login", Object: quotedPath(user), Outcome: "refused", Detail: "none of the offered keys is known"})
 }

@@ -42,7 +42,7 @@ func closed(t *testing.T, c net.Conn) string {
 	return string(said)
 }
 
-// Clients that connect and then say nothing, or not enough, are put out after a while: before a version, in the middle of one, after
+// Clients that connect and then print nothing, or not enough, are put out after a while: before a version, in the middle of one, after
 // it, in the key exchange, before a key is offered. Meanwhile a push runs as if they were not there.
 func TestSlowLoris(t *testing.T) {
 	w := newWorld(t, func(w *world) {

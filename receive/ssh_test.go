@@ -31,7 +31,7 @@ func TestNoRightNoKnowledge(t *testing.T) {
 			for _, verb := range [][]string{{"push", w.url(name + "/" + repo + ".git"), "main"}, {"ls-remote", w.url(name + "/" + repo + ".git")}} {
 				o := finish(t, w.gitCmd("marie", dir, verb...))
 				require.NotZero(t, o.exit)
-				require.Contains(t, o.err, "fatal: remote error: there is no project "+name+", or marie has no right on it")
+				require.Contains(t, o.err, "fatal: remote error: no project "+name+", or marie has no permission on it")
 				texts[strings.ReplaceAll(o.err, name, "X")] = true
 			}
 		}
@@ -63,7 +63,7 @@ func TestRights(t *testing.T) {
 	require.NotZero(t, o.exit, "reading the code is not reading the pillar")
 	o = finish(t, w.gitCmd("marie", dir, "ls-remote", w.url("../../etc")))
 	require.NotZero(t, o.exit)
-	require.Contains(t, o.err, "is not the path of a repository")
+	require.Contains(t, o.err, "is not a repository path")
 	w.projects.set("app", receive.Settings{RemoteLess: true})
 	o = w.push("marie", dir, "prod", "main")
 	require.Contains(t, o.err, "app has no remotes: it is deployed by hand")
@@ -114,7 +114,7 @@ func TestCommands(t *testing.T) {
 	require.Contains(t, o.err, "unknown command")
 	o = finish(t, w.ssh("marie", "echo a; rm -rf /"))
 	require.Equal(t, 2, o.exit)
-	require.Contains(t, o.err, "there is no shell here")
+	require.Contains(t, o.err, "commands are not run by a shell")
 	o = finish(t, w.ssh("marie", "boom"))
 	require.Equal(t, 70, o.exit)
 	require.NotContains(t, o.err, "goroutine")
@@ -150,8 +150,8 @@ func TestProgramsByTheirPath(t *testing.T) {
 	for _, command := range []string{"sh -c id", "/bin/bash -l", "sudo id"} {
 		o = finish(t, w.ssh("marie", command))
 		require.Equal(t, 3, o.exit, command)
-		require.Equal(t, "error: there is no shell here: "+command+" is not run\n"+
-			"hint: git and the commands that  help  lists are all there is; on the machine itself, log in to its own ssh server\n", o.err)
+		require.Equal(t, "error: this server has no shell: cannot run "+command+"\n"+
+			"hint: use git and the commands listed by  help ; for a shell, log in to the machine's own ssh server\n", o.err)
 	}
 }
 
@@ -161,14 +161,14 @@ func TestNothingElse(t *testing.T) {
 	cmd.Args = append([]string{"ssh", "-s"}, cmd.Args[1:]...)
 	o := finish(t, cmd)
 	require.Equal(t, 3, o.exit)
-	require.Contains(t, o.err, "no sftp, no scp, no shell")
+	require.Contains(t, o.err, "not sftp, scp or a shell")
 	o = finish(t, w.ssh("marie", "scp", "-t", "."))
 	require.Equal(t, 3, o.exit)
 	cmd = w.ssh("marie")
 	cmd.Args = append([]string{"ssh", "-W", "127.0.0.1:" + w.port}, cmd.Args[1:]...)
 	o = finish(t, cmd)
 	require.NotZero(t, o.exit)
-	require.Contains(t, o.err, "no forwarding here")
+	require.Contains(t, o.err, "forwarding is not supported")
 	cmd = w.ssh("marie", "echo")
 	cmd.Args = append([]string{"ssh", "-R", "0:127.0.0.1:1", "-o", "ExitOnForwardFailure=yes"}, cmd.Args[1:]...)
 	require.NotZero(t, finish(t, cmd).exit)
@@ -311,7 +311,7 @@ func TestNoSideBand(t *testing.T) {
 	require.Contains(t, out, "ng refs/heads/master fetch first")
 	require.Contains(t, errs, "exists already")
 	out, errs = raw(" report-status side-band-64k", "refs/heads/x", pack[:len(pack)-3])
-	require.Contains(t, out+errs, "does not deploy")
+	require.Contains(t, out+errs, "is not the deployed branch")
 }
 
 func pkt(s string) string {
@@ -424,7 +424,7 @@ func TestSignedAndMirror(t *testing.T) {
 	w.git(dir, "branch", "topic")
 	o = w.push("marie", dir, "--mirror", "prod")
 	require.Equal(t, 1, o.exit, o.all())
-	require.Contains(t, o.err, "topic does not deploy")
+	require.Contains(t, o.err, "topic is not the deployed branch")
 	refs := w.remoteRefs(dir)
 	require.Contains(t, refs, "refs/heads/main")
 	require.Contains(t, refs, "refs/tags/v1")

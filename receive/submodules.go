@@ -37,13 +37,13 @@ type SubmoduleSettings struct {
 	Agent string
 	// MayRead reports whether a pusher may read a repository of this server. nil lets nobody.
 	MayRead func(ctx context.Context, who project.Pusher, name project.Name, repo project.Repo) (bool, error)
-	// Home is the home folder of a system user, where the ssh key for other servers is; "" where there is none. nil has none.
+	// Home is the home folder of a system user, where the ssh key for other servers is; "" if there is none. nil has none.
 	Home func(user string) string
 	// Here reports whether host:port is this server's own address. nil knows none.
 	Here func(hostport string) bool
 }
 
-// modulesDir is the folder of the repositories of submodules, and its mode: the pillar's are for its owner alone.
+// modulesDir returns the folder of the repositories of submodules, and its mode: the pillar's are for its owner alone.
 func (r *Repository) modulesDir() (string, uint32) {
 	p := r.all.Root.Project(string(r.name))
 	if r.repo == project.PillarRepo {
@@ -139,7 +139,7 @@ func bases(name project.Name, repo project.Repo, base string) ([]submodule.Addre
 	return []submodule.Address{a}, nil
 }
 
-// local is a repository of this server as the source of a submodule. Without read permission the answer is that of a missing one.
+// local returns a repository of this server as the source of a submodule. Without read permission the answer is that of a missing one.
 func (r *Repositories) local(ctx context.Context, path string, who project.Pusher, set SubmoduleSettings) (*submodule.Project, error) {
 	name, repo, err := ParsePath(r.Root, path)
 	if err != nil {
@@ -161,8 +161,8 @@ func (r *Repositories) local(ctx context.Context, path string, who project.Pushe
 		if repo == project.PillarRepo {
 			want = project.Configure
 		}
-		return nil, fault.New(fault.Refused, "", "there is no project %s on this server, or %s may not read its %s.git", name, who.Key, repo).
-			WithHint("an administrator can give the right:  corpus-git access grant %s %s %s ; where another server is meant, set  submodules_base  in the project's configuration to the project's address there", name, who.Key, want)
+		return nil, fault.New(fault.Refused, "", "no project %s on this server, or %s may not read its %s.git", name, who.Key, repo).
+			WithHint("an administrator can grant it:  corpus-git access grant %s %s %s ; if you mean another server, set  submodules_base  in the project's configuration to the project's address there", name, who.Key, want)
 	}
 	o, err := from.acquire()
 	if err != nil {

@@ -31,7 +31,7 @@ type words struct {
 }
 
 func badWords(format string, args ...any) error {
-	return fault.New(fault.Usage, "", format, args...).WithHint("one command and its arguments, with quotes where an argument holds blanks; try  help")
+	return fault.New(fault.Usage, "", format, args...).WithHint("give one command and its arguments, with quotes around arguments that contain spaces; try  help")
 }
 
 func (w *words) end() error {
@@ -53,14 +53,14 @@ func (w *words) next() error {
 	w.i++
 	switch c {
 	case 0:
-		return badWords("the command holds a zero byte")
+		return badWords("the command contains a NUL byte")
 	case ' ', '\t':
 		return w.end()
 	case '\'':
 		w.in = true
 		text, rest, ok := strings.Cut(w.s[w.i:], "'")
 		if !ok || strings.IndexByte(text, 0) >= 0 {
-			return badWords("a single quote is not closed")
+			return badWords("unterminated single quote")
 		}
 		w.b.WriteString(text)
 		w.i = len(w.s) - len(rest)
@@ -70,14 +70,14 @@ func (w *words) next() error {
 		return w.doubleQuoted()
 	case '\\':
 		if w.i == len(w.s) || w.s[w.i] == 0 {
-			return badWords("nothing follows the backslash")
+			return badWords("trailing backslash")
 		}
 		w.in = true
 		w.b.WriteByte(w.s[w.i])
 		w.i++
 		return nil
 	case ';', '&', '|', '<', '>', '(', ')', '$', '`', '\n', '\r':
-		return badWords("%q: there is no shell here", c)
+		return badWords("%q is not supported: commands are not run by a shell", c)
 	}
 	w.in = true
 	w.b.WriteByte(c)
@@ -92,11 +92,11 @@ func (w *words) doubleQuoted() error {
 		w.i++
 		switch {
 		case c == 0:
-			return badWords("the command holds a zero byte")
+			return badWords("the command contains a NUL byte")
 		case c == '"':
 			return nil
 		case c == '$' || c == '`':
-			return badWords("%q: there is no shell here", c)
+			return badWords("%q is not supported: commands are not run by a shell", c)
 		case c == '\\' && w.i < len(w.s) && strings.IndexByte("\"\\$`", w.s[w.i]) >= 0:
 			w.b.WriteByte(w.s[w.i])
 			w.i++
@@ -104,5 +104,5 @@ func (w *words) doubleQuoted() error {
 			w.b.WriteByte(c)
 		}
 	}
-	return badWords("a double quote is not closed")
+	return badWords("unterminated double quote")
 }

@@ -42,12 +42,12 @@ type ConnectionError struct{ text string }
 
 func (e *ConnectionError) Error() string { return e.text }
 
-// NewConnectionError is the error for a machine that can't be reached now: fault.Busy.
+// NewConnectionError returns the error for a machine that can't be reached now: fault.Busy.
 func NewConnectionError(text string) *fault.Error {
 	return fault.New(fault.Busy, "", "%w", &ConnectionError{text})
 }
 
-// args are those of ssh(1), without the command. The first of equal options wins: ssh_config(5).
+// args returns those of ssh(1), without the command. The first of equal options wins: ssh_config(5).
 func (h *Host) args() ([]string, error) {
 	if strings.HasPrefix(h.Target, "-") || h.Target == "" {
 		return nil, fault.New(fault.Usage, "remote", "%q is not a host", h.Target)
@@ -67,7 +67,7 @@ func (h *Host) args() ([]string, error) {
 	return append(append(append([]string{ssh}, h.Options...), ours...), "--", h.Target), nil
 }
 
-// sockets is the folder of the connection's socket.
+// sockets returns the folder of the connection's socket.
 func (h *Host) sockets() (string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

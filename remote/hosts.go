@@ -17,7 +17,7 @@ type Hosts struct {
 	by map[string]*Host
 }
 
-// Get gives the machine that target and options name.
+// Get returns the machine that target and options name.
 func (h *Hosts) Get(target string, options []string) *Host {
 	key := strings.Join(append([]string{target}, options...), "\x00")
 	h.mu.Lock()

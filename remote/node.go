@@ -401,7 +401,7 @@ func (n *Node) Check(ctx context.Context, name project.Name) (project.Result, er
 	return *f.Result, nil
 }
 
-// connected is ask, over a session that is begun where there is none.
+// connected is ask, over a session that is begun if there is none.
 func (n *Node) connected(ctx context.Context, q Request) (Frame, error) {
 	if n.conn == nil {
 		if _, err := n.connect(ctx); err != nil {

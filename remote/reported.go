@@ -40,7 +40,7 @@ func Reported(where string, code int, text string) error {
 	return e
 }
 
-// kindOf is the kind for an exit status of corpus-git.
+// kindOf returns the kind for an exit status of corpus-git.
 func kindOf(code int) fault.Kind {
 	for _, k := range []fault.Kind{fault.Usage, fault.Refused, fault.Busy, fault.Failed} {
 		if k.ExitCode() == code {

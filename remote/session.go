@@ -75,7 +75,7 @@ type Hello struct {
 	// Oldest is the oldest version that it supports, too; 0 is Protocol.
 	Oldest  int    `json:"oldest,omitempty"`
 	Release string `json:"release"`
-	// Program is the SHA-256 of the running program, in hexadecimal, and Failed why its last replacement failed; "" where it can't be
+	// Program is the SHA-256 of the running program, in hexadecimal, and Failed why its last replacement failed; "" if it can't be
 	// replaced.
 	Program string `json:"program,omitempty"`
 	Failed  string `json:"failed,omitempty"`
@@ -93,7 +93,7 @@ const (
 	OldestProtocol = 1
 )
 
-// Negotiate returns the newest version that both sides support; where there is none the error says which side to upgrade.
+// Negotiate returns the newest version that both sides support; if there is none the error says which side to upgrade.
 func (h Hello) Negotiate() (int, error) {
 	oldest := h.Oldest
 	if oldest == 0 {

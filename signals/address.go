@@ -28,7 +28,7 @@ func (s *Store) Secret(id project.ID, wait, name string) string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// Path is the path of the address.
+// Path returns the path of the address.
 func (s *Store) Path(id project.ID, wait, name string) string {
 	return Prefix + string(id) + "/" + wait + "/" + url.PathEscape(name) + "/" + s.Secret(id, wait, name)
 }
@@ -55,7 +55,7 @@ func (s *Store) Parse(path string) (Address, error) {
 	return a, nil
 }
 
-// Accept counts a signal sent to an address; see Signal. project is the wait's project, "" where that is unknown.
+// Accept counts a signal sent to an address; see Signal. project is the wait's project, "" if that is unknown.
 func (s *Store) Accept(ctx context.Context, a Address, g Given) (answer Answer, name project.Name, err error) {
 	g.Name = a.Name
 	list, err := s.List(ctx, Filter{Deployment: a.Deployment, Wait: a.Wait, Limit: 1})

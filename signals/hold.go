@@ -109,7 +109,7 @@ func (s *Store) look(ctx context.Context, c *current, late bool) (now WaitStatus
 	return now, nil, nil, fault.New(fault.Failed, "", "waiting for %s: %s", c.Wait, c.Reason)
 }
 
-// data are what came with the signals.
+// data returns what came with the signals.
 func (c *current) data() map[string]json.RawMessage {
 	out := map[string]json.RawMessage{}
 	for _, x := range c.Received {

@@ -206,7 +206,7 @@ func (s *Store) signal(ctx context.Context, found WaitStatus, g Given) (Answer, 
 	return c.answer(true), nil
 }
 
-// kept is what is stored of the data of a signal: nothing if it contains a secret.
+// kept returns what is stored of the data of a signal: nothing if it contains a secret.
 func (c *current) kept(data json.RawMessage) string {
 	if c.hide(string(data)) != string(data) {
 		return "null"

@@ -83,7 +83,7 @@ func progress(received, count int, missing []string) string {
 	return text
 }
 
-// few are the first of some names, and how many more there are.
+// few returns the first of some names, and how many more there are.
 func few(names []string) string {
 	const most = 10
 	if len(names) <= most {
@@ -216,7 +216,7 @@ type Filter struct {
 	Limit      int
 }
 
-// List gives the newest first.
+// List returns the newest first.
 func (s *Store) List(ctx context.Context, f Filter) ([]WaitStatus, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT deployment, id, project, step, names, state, reason, since, until, ended FROM waits
 		WHERE (?1 = '' OR project = ?1) AND (?2 = '' OR deployment = ?2) AND (?3 = '' OR id = ?3) ORDER BY since DESC, id LIMIT ?4`, f.Project, f.Deployment, f.Wait, f.Limit)
@@ -269,7 +269,7 @@ func (s *Store) received(ctx context.Context, w *WaitStatus) error {
 	return rows.Err()
 }
 
-// Data is the data of a wait's signals, by their IDs, when the commit of a deployment was deployed last and the wait was completed; nothing
+// Data returns the data of a wait's signals, by their IDs, when the commit of a deployment was deployed last and the wait was completed; nothing
 // where it never was.
 func (s *Store) Data(ctx context.Context, d project.Deployment, wait string) (map[string]json.RawMessage, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT id, data FROM wait_signals WHERE wait = ?1 AND deployment = (SELECT deployment FROM waits
@@ -296,7 +296,7 @@ func at(ns int64) time.Time {
 	return time.Unix(0, ns)
 }
 
-// newest is the wait of that name in a project, of its newest deployment or of one.
+// newest returns the wait of that name in a project, of its newest deployment or of one.
 func (s *Store) newest(ctx context.Context, f Filter) (WaitStatus, error) {
 	f.Limit = 1
 	list, err := s.List(ctx, f)

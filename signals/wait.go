@@ -34,7 +34,7 @@ const (
 // Wait is what a deployment waits for.
 type Wait struct {
 	ID string
-	// Step is the step after which the deployment waits; "" where a state corpus.wait does.
+	// Step is the step after which the deployment waits; "" if a state corpus.wait does.
 	Step string
 	// Names are those of the signals: what from lists, else the numbers 1 to count.
 	Names []string
@@ -50,11 +50,11 @@ func (w Wait) Variable() string {
 	return "CORPUS_SIGNAL_" + strings.ToUpper(strings.ReplaceAll(w.ID, "-", "_"))
 }
 
-// keys are those of a declaration, stateKeys those of a state.
+// keys returns those of a declaration, stateKeys those of a state.
 func keys() []string      { return append(stateKeys(), "step") }
 func stateKeys() []string { return []string{"count", "from", "timeout", "on_failure"} }
 
-// Read reads .salt/waits.yaml; none where there is no such file. shown names it in messages, steps are the names that the recipe has.
+// Read reads .salt/waits.yaml; none if there is no such file. shown names it in messages, steps are the names that the recipe has.
 // Errors are fault.Failed with the place.
 func Read(files fs.FS, shown string, steps []string) ([]Wait, error) {
 	text, err := fs.ReadFile(vfs.Bounded{FS: files, Max: maxFile}, File)
@@ -92,11 +92,11 @@ func Read(files fs.FS, shown string, steps []string) ([]Wait, error) {
 			return nil, bad(k, "%s has the variable of another wait, %s", id, w.Variable()).WithHint("choose another name")
 		}
 		if w.Step != "" && !slices.Contains(steps, w.Step) {
-			e := bad(n.Items[slices.IndexFunc(n.Keys, func(k *saltyaml.Node) bool { return k.Value == "step" })], "there is no step %s", w.Step)
+			e := bad(n.Items[slices.IndexFunc(n.Keys, func(k *saltyaml.Node) bool { return k.Value == "step" })], "no step %s", w.Step)
 			if near := nearest.To(w.Step, steps); near != "" {
 				return nil, e.WithHint("did you mean  %s?", near).WithFix(w.Step, near)
 			}
-			return nil, e.WithHint("a step's name is that of its file without the ending")
+			return nil, e.WithHint("the name of a step is its file name without the extension")
 		}
 		out = append(out, w)
 	}
@@ -113,7 +113,7 @@ func parse(id string, n *saltyaml.Node, known []string, bad func(*saltyaml.Node,
 	for i, k := range n.Keys {
 		key := py.Str(k.Value)
 		if !slices.Contains(known, key) {
-			e := bad(k, "there is no key %s here", key)
+			e := bad(k, "unknown key %s", key)
 			if near := nearest.To(key, known); near != "" {
 				return w, e.WithHint("did you mean  %s?", near).WithFix(key, near)
 			}
@@ -151,7 +151,7 @@ func (w Wait) Given(args *py.Dict) (Wait, error) {
 	return w.whole(), nil
 }
 
-// Undeclared is a wait of a state without a declaration.
+// Undeclared returns a wait of a state without a declaration.
 func Undeclared(id string) Wait { return Wait{ID: id, Timeout: defaultTimeout} }
 
 // whole is w with default names.

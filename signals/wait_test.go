@@ -32,7 +32,7 @@ func TestRead(t *testing.T) {
 		"1: {}":                          "the name of a wait is a letter",
 		"a/b: {}":                        "the name of a wait is a letter",
 		"a: 3":                           "a must be a mapping",
-		"a: {cuont: 3}":                  "there is no key cuont here",
+		"a: {cuont: 3}":                  "unknown key cuont",
 		"a: {count: 0}":                  "count must be an integer from 1 to 1000",
 		"a: {count: '3'}":                "count must be an integer",
 		"a: {count: 2, from: [x]}":       "a has count and from",
@@ -45,7 +45,7 @@ func TestRead(t *testing.T) {
 		"a: {timeout: 9999999999999999}": "timeout must be a duration",
 		"a: {timeout: 31d}":              "of at most 30d",
 		"a: {on_failure: rollback}":      "on_failure must be fail or continue",
-		"a: {step: 010_stort}":           "there is no step 010_stort",
+		"a: {step: 010_stort}":           "no step 010_stort",
 		"a-b: {}\na_b: {}":               "a_b has the variable of another wait, CORPUS_SIGNAL_A_B",
 	} {
 		_, err := read(text)

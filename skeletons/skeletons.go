@@ -33,7 +33,7 @@ type Skeleton struct {
 	files fs.FS
 }
 
-// List gives all skeletons by name: those of the program, and the folders below own, where it is not "" and is there.
+// List returns all skeletons by name: those of the program, and the folders below own, where it is not "" and is there.
 func List(own string) ([]Skeleton, error) {
 	byName := map[string]Skeleton{}
 	entries, err := fs.ReadDir(files, ".")
@@ -67,7 +67,7 @@ func List(own string) ([]Skeleton, error) {
 	return out, nil
 }
 
-// Find is the skeleton of a name, or the folder at a path that has a slash in it. An unknown name is fault.Usage.
+// Find returns the skeleton of a name, or the folder at a path that has a slash in it. An unknown name is fault.Usage.
 func Find(own, name string) (Skeleton, error) {
 	if strings.Contains(name, "/") {
 		if fi, err := os.Stat(name); err != nil || !fi.IsDir() {
@@ -95,7 +95,7 @@ func folder(name, dir string) Skeleton {
 	return Skeleton{Name: name, Title: title(content), Own: true, Dir: dir, files: content}
 }
 
-// title is the first heading of README.md.
+// title returns the first heading of README.md.
 func title(content fs.FS) string {
 	text, err := fs.ReadFile(content, "README.md")
 	if err != nil {
@@ -121,7 +121,7 @@ type File struct {
 	Mode fs.FileMode
 }
 
-// Read gives the files, by name. A repository's own .git is left out. What has no .salt, and what holds anything but folders and files, is
+// Read returns the files, by name. A repository's own .git is left out. What has no .salt, and what holds anything but folders and files, is
 // fault.Refused.
 func (s Skeleton) Read() ([]File, error) {
 	var all []File

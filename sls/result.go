@@ -36,12 +36,12 @@ type StateRef struct {
 type StateResult struct {
 	StateRef
 	Outcome Outcome `json:"outcome"`
-	// Changed is true where something changed (or would, in a test run).
+	// Changed is true if something changed (or would, in a test run).
 	Changed bool `json:"changed"`
 	// Changes is Salt's changes dictionary as JSON, null where nothing changed. It can hold secrets.
 	Changes json.RawMessage `json:"changes,omitempty"`
 	Comment string          `json:"comment,omitempty"`
-	// Skipped is true where onlyif, unless, onchanges or a failed requisite kept it from running.
+	// Skipped is true if onlyif, unless, onchanges or a failed requisite kept it from running.
 	Skipped bool `json:"skipped,omitempty"`
 	// Always: nothing but its step decides whether it runs, such as a command without conditions. In a test run it says nothing of the machine.
 	Always bool `json:"always,omitempty"`
@@ -79,10 +79,10 @@ type StepResult struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// OK is true where no state failed.
+// OK returns true if no state failed.
 func (r *StepResult) OK() bool { return r.Failed() == nil }
 
-// Failed is the first state that failed by itself (not for a requisite of another failed one), nil where none did.
+// Failed returns the first state that failed by itself (not for a requisite of another failed one), nil if none did.
 func (r *StepResult) Failed() *StateResult {
 	var skipped *StateResult
 	for i := range r.States {
@@ -100,7 +100,7 @@ func (r *StepResult) Failed() *StateResult {
 	return skipped
 }
 
-// Counts are the states that were right already, that changed (or would), and that failed.
+// Counts returns the states that were right already, that changed (or would), and that failed.
 func (r *StepResult) Counts() (right, changed, failed int) {
 	for i := range r.States {
 		switch s := &r.States[i]; {

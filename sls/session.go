@@ -4,7 +4,7 @@ package sls
 // steps share. A Runner that has nothing to keep does not implement it.
 type Opener interface {
 	Runner
-	// Open gives the runner of one deployment. close ends what it keeps; it must be called once, after the last
+	// Open returns the runner of one deployment. close ends what it keeps; it must be called once, after the last
 	// Check and Apply. Opening starts nothing yet, so a deployment that needs none of it costs nothing.
 	Open() (r Runner, close func() error)
 }

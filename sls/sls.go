@@ -80,9 +80,9 @@ func (in *Input) Asked() error {
 
 // Passwords keeps generated secrets by key, so that they stay the same from one run to the next.
 type Passwords interface {
-	// Get is the stored secret; ok is false where there is none yet.
+	// Get returns the stored secret; ok is false if there is none yet.
 	Get(key string) (secret string, ok bool, err error)
-	// Put gives a key a secret and returns what templates see of it: the secret or, where nothing is stored, a text that says so.
+	// Put returns a key a secret and returns what templates see of it: the secret or, if nothing is stored, a text that says so.
 	Put(key, secret string) (string, error)
 }
 
@@ -109,9 +109,9 @@ type Checked struct {
 	File string `json:"file"`
 	// Runner is the name of the runner that will apply the step.
 	Runner string `json:"runner"`
-	// States is the number of states, 0 where the file is deferred or left to Salt.
+	// States is the number of states, 0 if the file is deferred or left to Salt.
 	States int `json:"states"`
-	// Deferred is not nil where only the syntax could be checked.
+	// Deferred is not nil if only the syntax could be checked.
 	Deferred *Deferred `json:"deferred,omitempty"`
 	// Needs are why the built-in runner cannot apply it; then Runner is salt-call.
 	Needs []Need `json:"needs,omitempty"`
@@ -127,7 +127,7 @@ type Warning struct {
 	Text string    `json:"text"`
 }
 
-// String is the place and the text.
+// String returns the place and the text.
 func (w Warning) String() string { return w.At.String() + ": " + w.Text }
 
 // Runner applies one SLS file. Every implementation passes the suite of package slstest.

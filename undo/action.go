@@ -79,7 +79,7 @@ func (l *Log) Manual(what string) error {
 // maxListed limits how many of these changes are kept.
 const maxListed = 1000
 
-// Listed are the changes that can't be undone automatically, the last first, where nothing else was recorded.
+// Listed returns the changes that can't be undone automatically, the last first, where nothing else was recorded.
 func (l *Log) Listed() []Item {
 	if l == nil {
 		return nil
@@ -111,7 +111,7 @@ func (u *undoing) action(ctx context.Context, c *change) {
 			u.report.Unchanged = append(u.report.Unchanged, item)
 			return
 		case c.output != nil && now != *c.output:
-			item.Why = "it was changed since by somebody else"
+			item.Why = "it has been changed since by somebody else"
 			u.report.Left = append(u.report.Left, item)
 			return
 		}

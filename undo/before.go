@@ -132,7 +132,7 @@ func (l *Log) isInside(path string) bool {
 	return slices.ContainsFunc(l.inside, func(in string) bool { return path == in || strings.HasPrefix(path, in+"/") })
 }
 
-// collect gives the records of a path, of the missing folders above it where dir is nil, and of what is below it.
+// collect returns the records of a path, of the missing folders above it where dir is nil, and of what is below it.
 func (l *Log) collect(ctx context.Context, dir vfs.Dir, path string, what recording) ([]record, error) {
 	if dir != nil {
 		return l.walk(ctx, nil, dir, filepath.Base(path), path, what)

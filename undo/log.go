@@ -59,7 +59,7 @@ type note struct {
 	after bool // what a state left there
 }
 
-// New is the log of a deployment, in a folder that is created with the first recorded change, as is its parent. Changes below the paths
+// New returns the log of a deployment, in a folder that is created with the first recorded change, as is its parent. Changes below the paths
 // inside are not recorded. A nil *Log records nothing.
 func New(m Machine, dir string, inside ...string) (*Log, error) {
 	l := &Log{fs: m.FS, dir: dir, run: m.Run, boot: m.Boot, noted: map[string]*note{}}

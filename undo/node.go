@@ -36,9 +36,9 @@ type Node struct {
 	Dev    uint64      `json:"rdev,omitempty"`
 	Target text        `json:"target,omitempty"`
 	Xattrs []vfs.Xattr `json:"xattrs,omitempty"`
-	// Sum is the SHA-256 of a file's content, "" where it was not read.
+	// Sum is the SHA-256 of a file's content, "" if it was not read.
 	Sum string `json:"sha256,omitempty"`
-	// Saved is the name of the copy of a file's content in the log's folder, inJournal where it is Content, "" where there is none.
+	// Saved is the name of the copy of a file's content in the log's folder, inJournal where it is Content, "" if there is none.
 	Saved   string `json:"saved,omitempty"`
 	Content []byte `json:"content,omitempty"`
 	// Whole means that everything created in the folder is removed with it.
@@ -128,7 +128,7 @@ func (n Node) sameAttributes(o Node) bool {
 
 func (n Node) same(o Node) bool { return n.sameContent(o) && n.sameAttributes(o) }
 
-// noun is what a node is called in a summary.
+// noun returns what a node is called in a summary.
 func (n Node) noun() string {
 	switch n.Type {
 	case folder, link:

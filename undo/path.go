@@ -23,7 +23,7 @@ func openDir(f vfs.FS, path string) (vfs.Dir, error) {
 // maxLinks is how many symbolic links are followed on the way to a path, as Linux does.
 const maxLinks = 40
 
-// resolveParent is an absolute path with the links above its last element followed.
+// resolveParent returns an absolute path with the links above its last element followed.
 func resolveParent(f vfs.FS, path string) (string, error) {
 	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
 		return path, errors.New("not an absolute path")

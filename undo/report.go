@@ -32,7 +32,7 @@ type Report struct {
 // Whole reports whether everything was restored that can be.
 func (r Report) Whole() bool { return len(r.Left) == 0 && len(r.Failed) == 0 }
 
-// Once is the report of several logs with each thing in it once: one that was changed several times is listed once, and as undone where it
+// Once returns the report of several logs with each thing in it once: one that was changed several times is listed once, and as undone where it
 // is neither left nor failed in any of them.
 func (r Report) Once() Report {
 	seen := map[string]bool{}

@@ -136,7 +136,7 @@ func removeSwept(dir vfs.Dir, name string) error {
 	return dir.Remove(name)
 }
 
-// tempName is a temporary name that is derived from the final one, so that a later undo of the same path, or of the change that recorded
+// tempName returns a temporary name that is derived from the final one, so that a later undo of the same path, or of the change that recorded
 // it, finds what a killed process left.
 func tempName(name string) string {
 	sum := sha256.Sum256([]byte("undo " + name))
@@ -237,7 +237,7 @@ func (u *undoing) file(ctx context.Context, dir vfs.Dir, name string, was, now N
 	})
 }
 
-// saved opens the copy of a file's content once it is verified; nil where the content is in the record.
+// saved opens the copy of a file's content once it is verified; nil if the content is in the record.
 func (u *undoing) saved(ctx context.Context, was Node) (vfs.File, error) {
 	damaged := errors.New("the copy in the undo log is damaged")
 	if was.Saved == inJournal {

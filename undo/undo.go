@@ -224,7 +224,7 @@ func (u *undoing) path(ctx context.Context, c *change) {
 		u.report.Unchanged = append(u.report.Unchanged, item)
 		return
 	case c.after != nil && !u.cut && now.Type != absent && !u.ours(c, now):
-		item.Why = "it was changed since by somebody else"
+		item.Why = "it has been changed since by somebody else"
 		u.left(c, item)
 		return
 	}

@@ -218,7 +218,7 @@ func TestSomebodyElsesChangeStays(t *testing.T) {
 	for _, i := range rep.Left {
 		left = append(left, strings.TrimPrefix(i.Name, root)+": "+i.Why)
 	}
-	assert.Equal(t, []string{"/etc/hosts: it was changed since by somebody else", "/etc/new/deep: it holds what no state made", "/etc/new: it holds what no state made"}, left)
+	assert.Equal(t, []string{"/etc/hosts: it has been changed since by somebody else", "/etc/new/deep: it holds what no state made", "/etc/new: it holds what no state made"}, left)
 	assert.False(t, rep.Whole())
 	data, err := os.ReadFile(root + "/etc/hosts")
 	require.NoError(t, err)
@@ -381,7 +381,7 @@ func TestSomebodyElsesActionStays(t *testing.T) {
 	table = "somebody's\n"
 	rep, err := Undo(t.Context(), m, root+"/state/undo")
 	require.NoError(t, err)
-	assert.Equal(t, "it was changed since by somebody else", rep.Left[0].Why)
+	assert.Equal(t, "it has been changed since by somebody else", rep.Left[0].Why)
 	assert.Equal(t, "somebody's\n", table)
 }
 

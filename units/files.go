@@ -32,7 +32,7 @@ type Opener struct {
 // maxFiles bounds how many files are read at a time.
 const maxFiles = 200
 
-// glob gives the files that match, in order.
+// glob returns the files that match, in order.
 func (o Opener) glob(ctx context.Context, globs []string) (out []string, err error) {
 	err = o.as(func() error {
 		for _, g := range globs {

@@ -46,7 +46,7 @@ func matchingFiles(ctx context.Context, glob string) ([]string, error) {
 	}), nil
 }
 
-// namesLike are the names in a folder that one element of a glob means.
+// namesLike returns the names in a folder that one element of a glob means.
 func namesLike(dir, el string) (out []string) {
 	if !strings.ContainsAny(el, `*?[\`) {
 		return []string{el}

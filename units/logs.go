@@ -111,7 +111,7 @@ func (r *Runner) logSources(ctx context.Context, entries []project.LogFiles, onl
 	return units, named, err
 }
 
-// journalOf are the units, or with whole the globs, whose journal is shown: a unit that is not loaded any more still has one.
+// journalOf returns the units, or with whole the globs, whose journal is shown: a unit that is not loaded any more still has one.
 func journalOf(units []found, whole bool) (out []string) {
 	for _, f := range units {
 		name := f.name
@@ -180,7 +180,7 @@ func (r *Runner) program(ctx context.Context, source string, argv []string, req 
 	return nil
 }
 
-// lastLines are the last n lines of one unit's log, as far as the unit has one of its own.
+// lastLines returns the last n lines of one unit's log, as far as the unit has one of its own.
 func (r *Runner) lastLines(ctx context.Context, u project.UnitState, n int) (out []string, err error) {
 	req := LogRequest{Lines: n}
 	var argv []string

@@ -11,7 +11,7 @@ import (
 )
 
 // status gets the status of all programs of supervisord: "NAME  STATE  pid 4711, uptime 1 day, 0:01:02" on each line. The exit status is
-// not 0 where one of them does not run, so an error is recognised by the absence of such a line.
+// not 0 if one of them does not run, so an error is recognised by the absence of such a line.
 func (r *Runner) status(ctx context.Context) (map[string][]string, error) {
 	status, out, says, err := r.run(ctx, "supervisorctl", "status")
 	if err != nil {
@@ -24,7 +24,7 @@ func (r *Runner) status(ctx context.Context) (map[string][]string, error) {
 	return all, nil
 }
 
-// programLines are the words after each program's name in what supervisorctl status prints: its state, and what it says of that.
+// programLines returns the words after each program's name in what supervisorctl status prints: its state, and what it says of that.
 func programLines(out string) map[string][]string {
 	all := map[string][]string{}
 	for line := range strings.Lines(out) {
@@ -36,7 +36,7 @@ func programLines(out string) map[string][]string {
 	return all
 }
 
-// programStates are the states of supervisord's programs as systemd calls them.
+// programStates returns the states of supervisord's programs as systemd calls them.
 func programStates() map[string]string {
 	return map[string]string{
 		"RUNNING": project.UnitActive, "STARTING": "activating", "BACKOFF": "activating", "STOPPING": "deactivating",
@@ -44,7 +44,7 @@ func programStates() map[string]string {
 	}
 }
 
-// programs are the names of supervisord's.
+// programs returns the names of supervisord's.
 func (r *Runner) programs(ctx context.Context) (map[string]bool, error) {
 	all, err := r.status(ctx)
 	names := map[string]bool{}

@@ -11,7 +11,7 @@ import (
 	"corpus-git/project"
 )
 
-// systemdNames are the units that a name or glob matches, loaded or not. A name without wildcards matches itself.
+// systemdNames returns the units that a name or glob matches, loaded or not. A name without wildcards matches itself.
 func (r *Runner) systemdNames(ctx context.Context, pattern string) ([]string, error) {
 	if !strings.ContainsAny(pattern, "*?[") {
 		return []string{pattern}, nil
@@ -83,7 +83,7 @@ func (r *Runner) systemdState(u *project.UnitState, block string) {
 	}
 	u.PID, _ = strconv.Atoi(v["MainPID"])
 	u.Restarts, _ = strconv.Atoi(v["NRestarts"])
-	// Microseconds since the machine started; 0 where the unit has been in this state since then. A time in the future is ignored.
+	// Microseconds since the machine started; 0 if the unit has been in this state since then. A time in the future is ignored.
 	up := r.Uptime()
 	if at, err := strconv.ParseInt(v["StateChangeTimestampMonotonic"], 10, 64); err == nil && at > 0 && at <= up.Microseconds() {
 		u.Since = r.Now().Add(time.Duration(at)*time.Microsecond - up).Truncate(time.Second)

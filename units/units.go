@@ -133,7 +133,7 @@ func unknownUnit(want string, all []found) error {
 	return err.WithHint("it has: %s", strings.Join(names, ", "))
 }
 
-// matching are the names that a glob matches, in order.
+// matching returns the names that a glob matches, in order.
 func matching(names map[string]bool, glob string) (out []string) {
 	for name := range names {
 		if ok, err := path.Match(glob, name); err == nil && ok {

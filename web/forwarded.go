@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// forwardedHops are the addresses in the header Forwarded (RFC 7239), the last one first; one that is no address, such as "unknown", is given as it stands.
-// They end where an element is malformed, or names no client.
+// forwardedHops returns the addresses in the header Forwarded (RFC 7239), the last one first; values that are not addresses, such as "unknown", are returned
+// unchanged. They end at an element that is malformed or names no client.
 func forwardedHops(h http.Header) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for rest, more := strings.Join(h.Values("Forwarded"), ","), true; more; {
@@ -21,7 +21,7 @@ func forwardedHops(h http.Header) iter.Seq[string] {
 	}
 }
 
-// protoOf is the protocol that the last proxy was spoken to with, as its element of Forwarded says; "" where it does not.
+// protoOf returns the protocol of the request to the last proxy according to its element of Forwarded; "" if it has none.
 func protoOf(h http.Header) string {
 	_, elem, _ := cutLast(strings.Join(h.Values("Forwarded"), ","))
 	_, proto, ok := parseForwarded(elem)
@@ -31,8 +31,8 @@ func protoOf(h http.Header) string {
 	return proto
 }
 
-// cutLast cuts the last element off a list with commas, some of which are quoted (RFC 9110, sections 5.6.1 and 5.6.4). It reads from the end, which the trusted
-// proxy wrote: a quotation mark that a client left open does not swallow what follows it.
+// cutLast cuts the last element off a comma-separated list with quoted strings (RFC 9110, sections 5.6.1 and 5.6.4). It reads from the end, which the trusted
+// proxy wrote, so an unterminated quote of a client does not affect later elements.
 func cutLast(list string) (before, elem string, more bool) {
 	quoted := false
 	for i := len(list) - 1; i >= 0; i-- {

@@ -20,13 +20,13 @@ import (
 // identityKey is the key of the identity in a request's context.
 type identityKey struct{}
 
-// identity is whose request it is; guard found out.
+// identity returns the identity of a request, as determined by guard.
 func identity(r *http.Request) access.Identity {
 	who, _ := r.Context().Value(identityKey{}).(access.Identity)
 	return who
 }
 
-// reader tells the pages who reads.
+// reader implements pages.Reader.
 type reader struct{}
 
 // Identity implements pages.Reader.
@@ -43,10 +43,10 @@ func (reader) Secret(r *http.Request) string {
 	return ""
 }
 
-// localSession begins what a session stores of somebody who has no principal: a user of this machine, who may do everything. No name of a principal has a colon.
+// localSession is the prefix of the stored name of a local user without a principal, who may do everything. Names of principals contain no colon.
 const localSession = "local:"
 
-// sessionOf is what a session stores of somebody.
+// sessionOf returns the name that a session stores for an identity.
 func sessionOf(who access.Identity) string {
 	if who.Fingerprint == "" {
 		return localSession + who.Name
@@ -54,7 +54,7 @@ func sessionOf(who access.Identity) string {
 	return who.Name
 }
 
-// guard lets in who carries a token, or a session's cookie. It does so on every address: another account of the same machine reaches 127.0.0.1, too.
+// guard requires a token or a session cookie. It does so on every address, as other accounts of the machine can reach 127.0.0.1 too.
 func (s *Server) guard(next http.Handler) http.Handler {
 	failed := s.newFailures()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -80,11 +80,11 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// checkEvery is how often the credential of a response that is still being written is checked again.
+// checkEvery is how often the credential of a streaming response is checked again.
 const checkEvery = 15 * time.Second
 
-// whileLoggedIn is the context of a read: it ends when the session or token that it came with has ended, or its user was disabled or removed from the directory. What changes something is
-// not interrupted by that. stop returns when nothing is checked any more.
+// whileLoggedIn returns the context of a read, which ends when its session or token has ended, or its user was disabled or removed from the directory. Changes
+// are not interrupted. stop stops the checks and waits for the last one.
 func (s *Server) whileLoggedIn(r *http.Request, from string) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(r.Context())
 	if r.Method != http.MethodGet {
@@ -118,7 +118,7 @@ func (s *Server) whileLoggedIn(r *http.Request, from string) (ctx context.Contex
 	}
 }
 
-// client is the address that a request is from.
+// client returns the client address of a request.
 func (s *Server) client(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *Server) client(r *http.Request) string {
 	return host
 }
 
-// identify reports whose request it is.
+// identify determines the identity of a request.
 func (s *Server) identify(r *http.Request, from string) (who access.Identity, ok bool, err error) {
 	secret, sent := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !sent {
@@ -154,13 +154,13 @@ func (s *Server) identify(r *http.Request, from string) (who access.Identity, ok
 	return s.Access.ForSession(r.Context(), name, from)
 }
 
-// same compares secrets in a time that tells nothing of them.
+// same compares secrets in constant time.
 func same(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// forAdmins lets those in who may do everything, and everybody where the metrics are open: they name every project.
+// forAdmins requires an administrator, unless the metrics are public, as they name every project.
 func (s *Server) forAdmins(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.OpenMetrics {
@@ -177,14 +177,14 @@ func (s *Server) forAdmins(next http.Handler) http.Handler {
 	})
 }
 
-// failures bound how often an address may send what lets nobody in.
+// failures limits failed authentications by address.
 type failures struct {
 	now func() time.Time
 	mu  sync.Mutex
 	all map[string]*rate.Limiter
 }
 
-// maxAddresses is how many addresses are told apart before all are forgotten, failuresBurst how often one may fail at once; it may fail once a second for long.
+// maxAddresses is how many addresses are tracked before all are reset, failuresBurst how many failures are allowed in a burst; the average is one per second.
 const (
 	maxAddresses  = 10000
 	failuresBurst = 30

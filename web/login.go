@@ -19,22 +19,22 @@ import (
 )
 
 const (
-	// ticketLife is how long a login link is good for, and sessionLife how long the session lasts that it begins.
+	// ticketLife is how long a login link is valid, and sessionLife how long its session lasts.
 	ticketLife  = 5 * time.Minute
 	sessionLife = 12 * time.Hour
-	// cookieName names the cookie that carries a session.
+	// cookieName is the name of the session cookie.
 	cookieName = "corpus-git"
 )
 
-// Sessions are the browsers that are logged in, and the links that let one in. The database holds hashes only: who reads it cannot log in with it.
+// Sessions stores browser sessions and login links. The database contains only hashes, so it cannot be used to log in.
 type Sessions struct {
 	db  *sql.DB
 	now func() time.Time
 }
 
-// OpenSessions brings the tables up to date. It does not close the database.
+// OpenSessions migrates the tables. It does not close the database.
 func OpenSessions(ctx context.Context, d *sql.DB, now func() time.Time) (*Sessions, error) {
-	// A session of before rights were asked for said what its reader is called, not who it is: it ends.
+	// Sessions of older versions stored only a display name, and end here.
 	err := db.Migrate(ctx, d, "web", []string{`CREATE TABLE web_logins (hash TEXT PRIMARY KEY, ticket INTEGER NOT NULL, who TEXT NOT NULL, ends INTEGER NOT NULL)`,
 		`DELETE FROM web_logins`})
 	if err != nil {
@@ -43,7 +43,7 @@ func OpenSessions(ctx context.Context, d *sql.DB, now func() time.Time) (*Sessio
 	return &Sessions{db: d, now: now}, nil
 }
 
-// Ticket makes what a login link carries, for one login within five minutes, as who.
+// Ticket returns the secret of a login link for one login as who within five minutes.
 func (s *Sessions) Ticket(ctx context.Context, who access.Identity) (string, error) {
 	if _, err := s.db.ExecContext(ctx, `DELETE FROM web_logins WHERE ends <= ?`, s.now().Unix()); err != nil {
 		return "", err
@@ -63,7 +63,7 @@ func (s *Sessions) add(ctx context.Context, to execer, who string, ticket bool, 
 	return text, err
 }
 
-// exchange gives a session for a ticket, once. ok is false where it is unknown, was used or is too old.
+// exchange returns a session for a ticket, once. ok is false if it is unknown, used or expired.
 func (s *Sessions) exchange(ctx context.Context, ticket string) (session string, ok bool, err error) {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Sessions) exchange(ctx context.Context, ticket string) (session string,
 	return session, err == nil, err
 }
 
-// who reports whose a session is; ok is false where it is unknown or has ended.
+// who returns the user of a session; ok is false if it is unknown or has ended.
 func (s *Sessions) who(ctx context.Context, session string) (who string, ok bool, err error) {
 	err = s.db.QueryRowContext(ctx, `SELECT who FROM web_logins WHERE hash = ? AND ticket = 0 AND ends > ?`, hashed(session), s.now().Unix()).Scan(&who)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -93,19 +93,19 @@ func (s *Sessions) who(ctx context.Context, session string) (who string, ok bool
 	return who, err == nil, err
 }
 
-// end forgets a session.
+// end deletes a session.
 func (s *Sessions) end(ctx context.Context, session string) error {
 	_, err := s.db.ExecContext(ctx, `DELETE FROM web_logins WHERE hash = ? AND ticket = 0`, hashed(session))
 	return err
 }
 
-// hashed is what the database knows of a secret: it is random and long, so a plain hash tells nothing.
+// hashed returns the stored hash of a secret, which is long and random, so a plain hash is enough.
 func hashed(secret string) string {
 	h := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(h[:])
 }
 
-// takesPassword reports whether a password may be typed here: there is a directory, and nobody on the way reads along.
+// takesPassword reports whether password logins are allowed: there is a directory, and the connection is private.
 func (s *Server) takesPassword(r *http.Request) bool {
 	if s.Passwords == nil || s.Sessions == nil || !s.Passwords.AsksPasswords() {
 		return false
@@ -117,8 +117,8 @@ func (s *Server) takesPassword(r *http.Request) bool {
 	return r.TLS != nil || ip != nil && ip.IsLoopback() && !proxied(r)
 }
 
-// proxied reports whether a request shows that a proxy on this machine, which is not a trusted one, handed it on: it comes from loopback, and its sender from anywhere. Proxies say so in
-// headers (RFC 7239, RFC 9110 7.6.3, and what was usual before), or speak HTTP/1.0, as nginx does where nobody told it otherwise; no browser does.
+// proxied reports whether a request from loopback came through an untrusted proxy on this machine, so its client may be anywhere. Proxies are recognised by
+// headers (RFC 7239, RFC 9110 7.6.3, and older ones) or by HTTP/1.0, nginx's default, which no browser uses.
 func proxied(r *http.Request) bool {
 	for _, h := range []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip"} {
 		if len(r.Header.Values(h)) > 0 {
@@ -128,10 +128,10 @@ func proxied(r *http.Request) bool {
 	return !r.ProtoAtLeast(1, 1)
 }
 
-// maxForm bounds what a login form sends, in bytes.
+// maxForm is the maximum size of a login form, in bytes.
 const maxForm = 8 << 10
 
-// password begins a session for a user of the directory. A wrong name and a wrong password get one answer.
+// password starts a session for a directory user. The response is the same for an unknown name and a wrong password.
 func (s *Server) password(w http.ResponseWriter, r *http.Request) {
 	if err := http.NewCrossOriginProtection().Check(r); err != nil {
 		http.Error(w, "this form is of another site", http.StatusForbidden)
@@ -165,7 +165,7 @@ func (s *Server) loginForm(w http.ResponseWriter, r *http.Request, code int, wro
 	s.pages.Login(w, r, code, wrong)
 }
 
-// begin gives a browser its session.
+// begin sets the session cookie.
 func (s *Server) begin(w http.ResponseWriter, r *http.Request, session string) {
 	http.SetCookie(w, &http.Cookie{
 		Name: cookieName, Value: session, Path: "/", MaxAge: int(sessionLife / time.Second), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(r),
@@ -173,7 +173,7 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, session string) {
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
-// login begins a session with a link that  corpus-git web login  printed, or with the password of a directory's user.
+// login starts a session with a link from  corpus-git web login , or with the password of a directory user.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	if s.takesPassword(r) && !r.URL.Query().Has("ticket") {
 		switch r.Method {
@@ -218,7 +218,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte("You are logged out.\n"))
 }
 
-// session reports whose session a request carries.
+// session returns the user of the session of a request.
 func (s *Server) session(r *http.Request) (who string, ok bool, err error) {
 	c, err := r.Cookie(cookieName)
 	if err != nil || s.Sessions == nil {

@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Outbox is how many deliveries of notifications wait or were given up.
+// Outbox counts pending and failed deliveries of notifications.
 type Outbox struct {
 	Waiting, GivenUp int64
-	// Oldest is when the oldest of those that wait happened; zero where none waits.
+	// Oldest is the time of the oldest pending event; zero if there is none.
 	Oldest time.Time
 }
 
-// machine reads at the time of the scrape what the outbox holds and what the disks have left.
+// machine collects the state of the outbox and free disk space at scrape time.
 type machine struct{ s *Server }
 
 //nolint:gochecknoglobals // descriptions, never changed

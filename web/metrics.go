@@ -14,7 +14,7 @@ import (
 	"corpus-git/project"
 )
 
-// Metrics counts what happens. Its methods may be called by any goroutine, before and while a Server serves.
+// Metrics counts events. It is safe for concurrent use, before and while a Server serves.
 type Metrics struct {
 	deployments *prometheus.CounterVec
 	duration    *prometheus.HistogramVec
@@ -54,13 +54,13 @@ func NewMetrics() *Metrics {
 	}
 }
 
-// metricsLog logs what could not be measured; the other metrics are served all the same.
+// metricsLog logs collection errors; the other metrics are still served.
 type metricsLog struct{ log zerolog.Logger }
 
 // Println implements promhttp.Logger.
 func (l metricsLog) Println(v ...any) { l.log.Error().Msg("metrics: " + fmt.Sprint(v...)) }
 
-// durations are the histograms' upper bounds, in seconds: from a procedure that does nothing to an hour.
+// durations returns the histograms' upper bounds, in seconds: from a procedure that does nothing to an hour.
 func durations() []float64 {
 	return []float64{0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600}
 }
@@ -78,7 +78,7 @@ func (m *Metrics) Ended(r project.Record) {
 	}
 }
 
-// timed counts what a deployment that ran took its time for. Clocks that were set back meanwhile count as no time.
+// timed records the durations of a deployment and its parts. Negative durations, after the clock was set back, count as 0.
 func (m *Metrics) timed(r project.Record) {
 	m.queued.WithLabelValues(string(r.Trigger)).Observe(max(0, r.Result.Started.Sub(r.At).Seconds()))
 	m.lead.WithLabelValues(string(r.Trigger)).Observe(max(0, r.Result.Ended.Sub(r.At).Seconds()))
@@ -92,7 +92,7 @@ func (m *Metrics) timed(r project.Record) {
 	}
 }
 
-// Audited counts what was refused.
+// Audited counts refusals.
 func (m *Metrics) Audited(e audit.Entry) {
 	if e.Outcome == "refused" && e.Deployment == "" {
 		m.refused.WithLabelValues(e.Action).Inc()
@@ -105,7 +105,7 @@ func (m *Metrics) Session() { m.sessions.Inc() }
 // RefusedLogin counts a connection that could not log in.
 func (m *Metrics) RefusedLogin() { m.logins.Inc() }
 
-// registry collects the counters, and asks the queues when it is asked.
+// registry collects the counters and, at scrape time, the queues.
 func (m *Metrics) registry(s *Server) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(m.deployments, m.duration, m.queued, m.lead, m.procedures, m.steps, m.refused, m.sessions, m.logins, queues{s}, machine{s},
@@ -113,7 +113,7 @@ func (m *Metrics) registry(s *Server) *prometheus.Registry {
 	return r
 }
 
-// queues tells at the time of the scrape what runs and waits.
+// queues collects running and waiting deployments at scrape time.
 type queues struct{ s *Server }
 
 //nolint:gochecknoglobals // descriptions, never changed

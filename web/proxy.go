@@ -13,26 +13,26 @@ import (
 // forwardedKey is the key of forwarded in a request's context.
 type forwardedKey struct{}
 
-// forwarded is what a trusted proxy says of a request.
+// forwarded is the client information from a trusted proxy.
 type forwarded struct {
 	https   bool // it came to the proxy by https
 	private bool // nobody reads what the proxy sends: it is on this machine, or speaks https
 }
 
-// forwardedOf is what a trusted proxy says of a request; ok is false where there was none.
+// forwardedOf returns the client information from a trusted proxy; ok is false without one.
 func forwardedOf(r *http.Request) (f forwarded, ok bool) {
 	f, ok = r.Context().Value(forwardedKey{}).(forwarded)
 	return f, ok
 }
 
-// secure reports whether the client speaks https, to this server or to a trusted proxy.
+// secure reports whether the client uses https, to this server or to a trusted proxy.
 func secure(r *http.Request) bool {
 	f, ok := forwardedOf(r)
 	return ok && f.https || !ok && r.TLS != nil
 }
 
-// unwrap gives the requests that come through trusted proxies the address of the client: the last one in the header of Server.Forwarded that is not such a
-// proxy's. What stands before it anybody may have sent. Other requests stay as they are.
+// unwrap sets the client address of requests through trusted proxies: the last one in the header of Server.Forwarded that is not a trusted proxy, as earlier
+// ones can be forged. Other requests are not changed.
 func (s *Server) unwrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		peer, ok := address(r.RemoteAddr)
@@ -51,8 +51,8 @@ func (s *Server) unwrap(next http.Handler) http.Handler {
 	})
 }
 
-// clientBehind is the client of a request that a trusted proxy hands on. Each proxy adds the address that it got the request from to the end of
-// its header, so hops gives them from there, as far as trusted proxies wrote it.
+// clientBehind returns the client of a request through a trusted proxy. Each proxy appends the address it received the request from, so hops returns them from
+// the end.
 func (s *Server) clientBehind(peer netip.Addr, hops iter.Seq[string]) netip.Addr {
 	client := peer
 	for text := range hops {
@@ -65,7 +65,7 @@ func (s *Server) clientBehind(peer netip.Addr, hops iter.Seq[string]) netip.Addr
 	return client
 }
 
-// forwardedFor are the addresses in X-Forwarded-For, the last one first.
+// forwardedFor returns the addresses in X-Forwarded-For, the last one first.
 func forwardedFor(h http.Header) iter.Seq[string] {
 	list := strings.Split(strings.Join(h.Values("X-Forwarded-For"), ","), ",")
 	return func(yield func(string) bool) {
@@ -86,7 +86,7 @@ func (s *Server) trusts(a netip.Addr) bool {
 	return false
 }
 
-// last is the last element of a header that is a list.
+// last returns the last element of a header that is a list.
 func last(values []string) string {
 	list := strings.Split(strings.Join(values, ","), ",")
 	return strings.TrimSpace(list[len(list)-1])

@@ -18,41 +18,41 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Passwords knows the passwords of a directory's users; *access.Store does.
+// Passwords checks passwords of directory users; *access.Store implements it.
 type Passwords interface {
-	// AsksPasswords reports whether there is a directory now.
+	// AsksPasswords reports whether a directory is configured.
 	AsksPasswords() bool
-	// SignIn reports who gives a name and its password; see access.Store.SignIn.
+	// SignIn returns the identity for a name and password; see access.Store.SignIn.
 	SignIn(ctx context.Context, name, password, from string) (who access.Identity, ok bool, err error)
 }
 
-// Server answers HTTP. All exported fields are set before Serve and not changed after.
+// Server serves HTTP. All exported fields are set before Serve and not changed afterwards.
 type Server struct {
 	// Config is what the pages show.
 	pages.Config
 	Metrics *Metrics
 	// Outbox counts the deliveries of notifications for the metrics; nil leaves them out.
 	Outbox func(context.Context) (Outbox, error)
-	// Token lets a program of this machine read everything, as a bearer token or as the password of HTTP basic authentication; "" lets nobody in.
+	// Token is a token for programs on this machine to read everything, as a bearer token or as the password of HTTP basic authentication; "" is none.
 	Token string
-	// Sessions let browsers in; nil lets none in.
+	// Sessions are browser sessions; nil disables them.
 	Sessions *Sessions
-	// Passwords lets the users of a directory log in on the pages; nil lets none.
+	// Passwords enables logins of directory users; nil disables them.
 	Passwords Passwords
 	// Certificate is what the server shows over TLS; nil speaks plain HTTP.
 	Certificate *Certificate
-	// ACME are the certificates where an authority gives them, in place of Certificate; Close closes them. nil: none does.
+	// ACME provides the certificates instead of Certificate; Close closes it. nil uses Certificate.
 	ACME *acme.Certificates
-	// Signals takes signals at their addresses; nil takes none. Audit records them.
+	// Signals receives signals; nil accepts none. Audit records them.
 	Signals Signals
 	Audit   Audit
-	// Proxies are the networks of reverse proxies that say who the client is, and whether it speaks https; none trusts nobody's word.
+	// Proxies are the networks of trusted reverse proxies, from which client address and protocol are accepted.
 	Proxies []netip.Prefix
-	// Forwarded: they say it in the header Forwarded (RFC 7239), not in X-Forwarded-For and X-Forwarded-Proto.
+	// Forwarded: they use the header Forwarded (RFC 7239), not X-Forwarded-For and X-Forwarded-Proto.
 	Forwarded bool
 	// OpenMetrics lets everybody read /metrics.
 	OpenMetrics bool
-	// CheckEvery is how often the session or token of a response that goes on for long is checked again; 0 is 15 seconds.
+	// CheckEvery is how often the session or token of a streaming response is checked again; 0 means 15 seconds.
 	CheckEvery time.Duration
 
 	pages  *pages.Pages
@@ -92,7 +92,7 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
-// Close ends all requests, those that follow a log too, and returns when they have ended or after five seconds.
+// Close ends all requests, including streaming ones, and returns when they have ended or after five seconds.
 func (s *Server) Close() error {
 	s.init()
 	s.end()
@@ -109,7 +109,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// Handler is all routes, guarded.
+// Handler returns the handler of all routes, with authentication.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	var err error
@@ -128,7 +128,7 @@ func (s *Server) Handler() http.Handler {
 		}
 		s.pages.Problem(w, r, pages.NoPage())
 	})
-	// A browser sends its session with what a foreign site has it send: that site's requests change nothing.
+	// Browsers send the session cookie with requests of other sites, so those must not change anything.
 	guarded := s.guard(http.NewCrossOriginProtection().Handler(mux))
 	signal := s.signal(s.newFailures(), s.newFailures())
 	return s.unwrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -144,7 +144,7 @@ func (s *Server) Handler() http.Handler {
 		case "/login":
 			s.login(w, r)
 		case "/assets/style.css", "/assets/icon.svg":
-			if s.takesPassword(r) { // the form is shown before anybody is known; they say nothing
+			if s.takesPassword(r) { // the form is shown before anybody is known; they print nothing
 				mux.ServeHTTP(w, r)
 				return
 			}
@@ -155,7 +155,7 @@ func (s *Server) Handler() http.Handler {
 	}))
 }
 
-// headers are those of every answer.
+// headers sets the headers of every response.
 func headers(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")

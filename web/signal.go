@@ -17,18 +17,18 @@ import (
 	"corpus-git/web/api"
 )
 
-// Signals takes what is sent to the addresses of signals; *signals.Store does.
+// Signals receives signals sent to their addresses; *signals.Store implements it.
 type Signals interface {
 	Parse(path string) (signals.Address, error)
 	Accept(ctx context.Context, a signals.Address, g signals.Given) (signals.Answer, project.Name, error)
 }
 
-// Audit records what somebody did; *audit.Log does.
+// Audit records actions; *audit.Log implements it.
 type Audit interface {
 	Record(ctx context.Context, e audit.Entry) error
 }
 
-// signal takes a signal. Its address is all that its sender shows; who sends wrong ones is slowed down, and so is an address at which nothing counts any more:
+// signal receives a signal, and so is an address at which nothing counts any more:
 // those have been in logs, and each request is an entry of the audit log.
 func (s *Server) signal(failed, idle *failures) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -89,14 +89,14 @@ func (s *Server) auditSignal(ctx context.Context, a signals.Address, name projec
 	}
 }
 
-// hideInternal logs what is our own fault, and keeps it from the sender.
+// hideInternal logs internal errors and hides them from the sender.
 func (s *Server) hideInternal(r *http.Request, err error) error {
 	if fault.KindOf(err) != fault.Internal {
 		return err
 	}
 	parts := strings.Split(r.URL.Path, "/") // without the secret
 	s.Log.Error().Err(err).Str("path", strings.Join(parts[:len(parts)-1], "/")).Msg("request failed")
-	return fault.New(fault.Internal, "", "the server failed at this; its log has the details")
+	return fault.New(fault.Internal, "", "internal server error; see the server's log")
 }
 
 func signalCode(err error) int {

@@ -73,7 +73,7 @@ func TestSignals(t *testing.T) {
 		{"POST", "[]", nil, 400, "no JSON object"},
 		{"PUT", "", fault.New(fault.Conflict, "signal", "it comes too late"), 409, "too late"},
 		{"PUT", "", fault.New(fault.Usage, "signal", "status must be"), 400, "status must be"},
-		{"PUT", "", io.ErrUnexpectedEOF, 500, "its log has the details"},
+		{"PUT", "", io.ErrUnexpectedEOF, 500, "see the server's log"},
 	} {
 		w.err = x.err
 		code, text, _ := send(x.method, good, x.body)

@@ -59,10 +59,10 @@ func New(s Settings) (*Directory, error) {
 		return nil, bad("ldap.url", "must be ldaps://HOST or ldap://HOST, with a port where it is another one")
 	}
 	if s.Base == "" {
-		return nil, bad("ldap.base", "is missing: below which entry the users are")
+		return nil, bad("ldap.base", "is missing: the base DN of the users")
 	}
 	if (s.BindDN == "") != (s.BindPassword == "") {
-		return nil, bad("ldap.bind_dn", "goes with ldap.bind_password")
+		return nil, bad("ldap.bind_dn", "is required with ldap.bind_password")
 	}
 	if !strings.Contains(s.UserFilter, "{user}") {
 		return nil, bad("ldap.user_filter", "must hold {user}")
@@ -86,7 +86,7 @@ func New(s Settings) (*Directory, error) {
 		}
 		d.tls.RootCAs = x509.NewCertPool()
 		if !d.tls.RootCAs.AppendCertsFromPEM(text) {
-			return nil, bad("ldap.ca_file", "%s holds no certificate (PEM)", s.CAFile)
+			return nil, bad("ldap.ca_file", "%s contains no PEM certificate", s.CAFile)
 		}
 	}
 	return d, nil
@@ -99,7 +99,7 @@ func filled(filter, user, dn string) string {
 
 // down is the error of a directory that did not answer: trying again may help.
 func (d *Directory) down(err error) error {
-	return fault.New(fault.Busy, "ldap", "the directory %s gives no answer: %w", d.s.URL, err).WithHint("users of the directory cannot log in until it does; others can")
+	return fault.New(fault.Busy, "ldap", "no response from the directory %s: %w", d.s.URL, err).WithHint("directory users cannot log in until it responds; local users can")
 }
 
 // open connects, over TLS. The connection ends with ctx.
@@ -133,7 +133,7 @@ func (d *Directory) searcher(ctx context.Context) (*ldap.Conn, func(), error) {
 	return conn, done, nil
 }
 
-// Lookup finds a user by name. ok is false where there is none.
+// Lookup finds a user by name. ok is false if there is none.
 func (d *Directory) Lookup(ctx context.Context, name string) (e access.Entry, ok bool, err error) {
 	conn, done, err := d.searcher(ctx)
 	if err != nil {
@@ -143,7 +143,7 @@ func (d *Directory) Lookup(ctx context.Context, name string) (e access.Entry, ok
 	return d.find(conn, name)
 }
 
-// Authenticate is Lookup for who also gives the user's password. ok is false where there is no such user, or it is another one's.
+// Authenticate is Lookup for who also gives the user's password. ok is false if there is no such user, or it is another one's.
 func (d *Directory) Authenticate(ctx context.Context, name, password string) (e access.Entry, ok bool, err error) {
 	if password == "" {
 		return access.Entry{}, false, nil
@@ -189,7 +189,7 @@ func (d *Directory) find(conn *ldap.Conn, name string) (e access.Entry, ok bool,
 	}
 	if len(found) > 1 {
 		return e, false, fault.New(fault.Refused, "ldap", "more than one entry of the directory is %s: %s and %s", name, found[0].DN, found[1].DN).
-			WithHint("make ldap.user_filter narrower")
+			WithHint("make ldap.user_filter more specific")
 	}
 	e.DN = found[0].DN
 	// The directory ignores case: its own spelling is the name.
@@ -199,7 +199,7 @@ func (d *Directory) find(conn *ldap.Conn, name string) (e access.Entry, ok bool,
 		}
 	}
 	if e.Name == "" {
-		return access.Entry{}, false, fault.New(fault.Refused, "ldap", "the entry %s was found for %s, and its %s is another", e.DN, name, d.s.NameAttribute)
+		return access.Entry{}, false, fault.New(fault.Refused, "ldap", "the entry %s was found for %s, but its %s differs", e.DN, name, d.s.NameAttribute)
 	}
 	e.Email = found[0].GetEqualFoldAttributeValue(d.s.MailAttribute)
 	for _, v := range found[0].GetEqualFoldAttributeValues(d.s.KeyAttribute) {
@@ -212,7 +212,7 @@ func (d *Directory) find(conn *ldap.Conn, name string) (e access.Entry, ok bool,
 	return e, err == nil, err
 }
 
-// groups are the DNs of the groups of a user, those that hold these, and so on.
+// groups returns the DNs of the groups of a user, those that hold these, and so on.
 func (d *Directory) groups(conn *ldap.Conn, dn, user string) ([]string, error) {
 	var out []string
 	seen := map[string]bool{}
@@ -231,7 +231,7 @@ func (d *Directory) groups(conn *ldap.Conn, dn, user string) ([]string, error) {
 				}
 			}
 			if len(out) > maxGroups {
-				return nil, fault.New(fault.Refused, "ldap", "%s is in more than %d groups", dn, maxGroups).WithHint("make ldap.group_filter narrower")
+				return nil, fault.New(fault.Refused, "ldap", "%s is in more than %d groups", dn, maxGroups).WithHint("make ldap.group_filter more specific")
 			}
 		}
 		level, user = next, "" // the name of a user is not a group's

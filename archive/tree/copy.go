@@ -75,7 +75,7 @@ func NewCopier(o CopyOptions) *Copier {
 	return b
 }
 
-// Notes is what could not be copied exactly, once Run has ended.
+// Notes returns what could not be copied exactly, once Run has ended.
 func (b *Copier) Notes() Notes { return b.notes }
 
 // Notes is what an archive could not hold exactly. Lists end after 20 names, counts do not.
@@ -151,7 +151,7 @@ func (b *Copier) Run(ctx context.Context) error {
 	return nil
 }
 
-// Partial describes what an interrupted Run has left at the destination; ok is false where not all folders exist. Entries that are missing
+// Partial describes what an interrupted Run has left at the destination; ok is false if not all folders exist. Entries that are missing
 // or incomplete, and folders whose attributes may not be set yet, get version 0, so that a plan makes them again. Names stay in the list,
 // so that a plan removes those that are no longer wanted.
 func (b *Copier) Partial() (entries []Entry, ok bool) {
@@ -220,7 +220,7 @@ func (b *Copier) openUp(dirty []int) error {
 	return nil
 }
 
-// parent is the folder of a path, "." for the root of a tree.
+// parent returns the folder of a path, "." for the root of a tree.
 func parent(p string) string {
 	if i := strings.LastIndexByte(p, '/'); i >= 0 {
 		return p[:i]
@@ -306,7 +306,7 @@ func (b *Copier) finishDirs(ctx context.Context, dirty []int) error {
 	return nil
 }
 
-// order are the indexes of all entries in the order in which they are added to the pool, which takes the last first.
+// order returns the indexes of all entries in the order in which they are added to the pool, which takes the last first.
 func (b *Copier) order() []int {
 	out := make([]int, len(b.Entries))
 	for i := range out {

@@ -421,7 +421,7 @@ type Cursor struct {
 // NewCursor starts at the root of a tree.
 func NewCursor(root vfs.Dir) *Cursor { return &Cursor{root: root} }
 
-// Root is the folder that the cursor started at.
+// Root returns the folder that the cursor started at.
 func (c *Cursor) Root() vfs.Dir { return c.root }
 
 // Path is that of the open folder.

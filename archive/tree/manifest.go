@@ -64,13 +64,13 @@ type Entry struct {
 // Sum is a checksum of content, the first sixteen bytes of its SHA-256. The zero value means unknown.
 type Sum [16]byte
 
-// SumOf is the sum of what a SHA-256 has read.
+// SumOf returns the sum of what a SHA-256 has read.
 func SumOf(h hash.Hash) Sum { return Sum(h.Sum(nil)[:len(Sum{})]) }
 
 // Known reports whether the sum is known.
 func (s Sum) Known() bool { return s != Sum{} }
 
-// Type is the file type bits of st_mode.
+// Type returns the file type bits of st_mode.
 func (e *Entry) Type() uint32 { return e.Mode & syscall.S_IFMT }
 
 // IsDir reports a folder.
@@ -79,7 +79,7 @@ func (e *Entry) IsDir() bool { return e.Type() == syscall.S_IFDIR }
 // IsRegular reports a regular file.
 func (e *Entry) IsRegular() bool { return e.Type() == syscall.S_IFREG }
 
-// IdentOf is the identity of a file from its stat.
+// IdentOf returns the identity of a file from its stat.
 func IdentOf(st vfs.Stat) Ident { return Ident{Dev: st.Dev, Ino: st.Ino, Ctime: st.Ctime} }
 
 // EntryOf describes a file from its lstat.
@@ -117,7 +117,7 @@ func (m *Manifest) Find(path string) *Entry {
 	return &m.Entries[i]
 }
 
-// AsRead is a copy of entries as DecodeManifest returns them.
+// AsRead returns a copy of entries as DecodeManifest returns them.
 func AsRead(entries []Entry) []Entry {
 	out := slices.Clone(entries)
 	for i := range out {

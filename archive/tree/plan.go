@@ -34,7 +34,7 @@ func MarkRacy(entries []Entry, begun time.Time) {
 	}
 }
 
-// Reference is the newest manifest that can be read, the best record of the live tree. nil where there is none.
+// Reference is the newest manifest that can be read, the best record of the live tree. nil if there is none.
 type Reference struct {
 	Manifest *Manifest
 	// LiveSince is when the copies of this archive became the live tree, 0 if they did not.

@@ -68,7 +68,7 @@ func TarHeader(e *Entry, leaders map[uint32]string, xattrs func() ([]vfs.Xattr, 
 	return h, nil
 }
 
-// TarType is the type of an entry in the header of a tar.
+// TarType returns the type of an entry in the header of a tar.
 func TarType(e *Entry) byte {
 	switch e.Type() {
 	case syscall.S_IFDIR:
@@ -85,7 +85,7 @@ func TarType(e *Entry) byte {
 	return tar.TypeReg
 }
 
-// TarXattrs are the extended attributes of a header, in byte order of names.
+// TarXattrs returns the extended attributes of a header, in byte order of names.
 func TarXattrs(h *tar.Header) ([]vfs.Xattr, error) {
 	var out []vfs.Xattr
 	for k, v := range h.PAXRecords {
@@ -107,7 +107,7 @@ func TarXattrs(h *tar.Header) ([]vfs.Xattr, error) {
 	return out, nil
 }
 
-// aclBytes is the inverse of aclText.
+// aclBytes returns the inverse of aclText.
 func aclBytes(text string) ([]byte, error) {
 	bad := fmt.Errorf("%w: ACL %q", ErrBadACL, text)
 	out := []byte{2, 0, 0, 0}
@@ -145,7 +145,7 @@ func aclBytes(text string) ([]byte, error) {
 	return out, nil
 }
 
-// aclText is the text form of a POSIX ACL as Linux stores it in an attribute: a version, then tag, permissions and ID of each entry,
+// aclText returns the text form of a POSIX ACL as Linux stores it in an attribute: a version, then tag, permissions and ID of each entry,
 // little-endian (linux/posix_acl_xattr.h). IDs stay numbers. It is "" for any other input.
 func aclText(b []byte) string {
 	const head, size = 4, 8

@@ -28,7 +28,7 @@ import (
 // Repository is one repository of a project of this machine.
 type Repository interface {
 	bundle.Repository
-	// Head is the deployed branch, Live that and its commit: "" before the first push.
+	// Head returns the deployed branch, Live that and its commit: "" before the first push.
 	Head(ctx context.Context) (branch string, err error)
 	Live(ctx context.Context) (branch string, commit project.Commit, err error)
 	Exists() (bool, error)
@@ -45,7 +45,7 @@ type Projects interface {
 type Deployments interface {
 	// Begun reports whether the deployment was begun before.
 	Begun(ctx context.Context, d project.Deployment) (bool, error)
-	// LastLive are the deployments that went live last, by project.
+	// LastLive returns the deployments that went live last, by project.
 	LastLive(ctx context.Context, names []project.Name) (map[project.Name]project.Record, error)
 }
 
@@ -72,7 +72,7 @@ type Machine struct {
 type Request struct {
 	// ID is that of the deployment; "" makes a new one.
 	ID project.ID
-	// Have are commits that the other machine has, of either repository.
+	// Have are commits that the other machine already has, of either repository.
 	Have []project.Commit
 	// Task is a task to run in place of a deployment, "" for none.
 	Task   string
@@ -85,7 +85,7 @@ func (b *Machine) of(name project.Name) bundle.Repositories {
 	return func(r project.Repo) bundle.Repository { return b.Repository(name, r) }
 }
 
-// Release is what a deployment of given commits pins.
+// Release returns what a deployment of given commits pins.
 func (b *Machine) Release(ctx context.Context, name project.Name, code, pillar project.Commit) (bundle.Release, error) {
 	p, err := b.Projects.Get(ctx, name)
 	if err != nil {
@@ -140,7 +140,7 @@ func (b *Machine) Create(ctx context.Context, name project.Name, q Request, w io
 	return b.Write(ctx, m, q.Have, nil, w)
 }
 
-// Tips are the commits that this machine has of a project: none of an unknown one.
+// Tips returns the commits that this machine has of a project: none of an unknown one.
 func (b *Machine) Tips(ctx context.Context, name project.Name) (t bundle.Tips, err error) {
 	for _, x := range []struct {
 		repo project.Repo
@@ -170,7 +170,7 @@ func (b *Machine) Trust(_ context.Context, text string) (fingerprint string, cha
 	return s.Trust(text)
 }
 
-// Key is the public key that signs this machine's bundles.
+// Key returns the public key that signs this machine's bundles.
 func (b *Machine) Key() (string, error) {
 	signer, err := b.Signer()
 	if err != nil {
@@ -265,7 +265,7 @@ func deployment(m bundle.Manifest, by project.Pusher) project.Deployment {
 	}
 }
 
-// before is the deployment that restores what was live before another one: none, without a trigger, where that was not the last that went
+// before returns the deployment that restores what was live before another one: none, without a trigger, where that was not the last that went
 // live. If nothing was live before, it is an undeploy.
 func (b *Machine) before(ctx context.Context, m bundle.Manifest, by project.Pusher) (project.Deployment, error) {
 	d := project.Deployment{ID: m.Deployment, Project: m.Release.Project, Pusher: by}

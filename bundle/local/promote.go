@@ -40,7 +40,7 @@ func (b *Machine) Promote(ctx context.Context, q Promotion, pin func(project.ID)
 	}
 	rec, ok := last[q.From]
 	if !ok || rec.Result == nil || rec.Result.Code == "" {
-		return d, fault.New(fault.Refused, "promote", "nothing of %s is live", q.From).WithHint("push it first, and look at it")
+		return d, fault.New(fault.Refused, "promote", "%s has no live release", q.From).WithHint("push it first, and look at it")
 	}
 	d = project.Deployment{
 		ID: project.NewID(), Project: q.To, Trigger: project.TriggerPromote, Code: rec.Result.Code, Branches: map[project.Repo]string{},
@@ -75,7 +75,7 @@ func (b *Machine) Promote(ctx context.Context, q Promotion, pin func(project.ID)
 	return d, nil
 }
 
-// copyCommit gives a repository a commit of another one, at the ref pin. The pack is a file meanwhile: nothing of one repository is held while the other is used.
+// copyCommit returns a repository a commit of another one, at the ref pin. The pack is a file meanwhile: nothing of one repository is held while the other is used.
 func (b *Machine) copyCommit(ctx context.Context, from, to Repository, c project.Commit, pin string) (err error) {
 	if _, err := to.Create(ctx); err != nil {
 		return err

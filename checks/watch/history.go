@@ -36,7 +36,7 @@ func migrate(ctx context.Context, d *sql.DB) error {
 	})
 }
 
-// watched are the projects whose live release has periodic checks; all reports that every project was examined once.
+// watched returns the projects whose live release has periodic checks; all reports that every project was examined once.
 func watched(ctx context.Context, d *sql.DB) (names []project.Name, all bool, err error) {
 	rows, err := d.QueryContext(ctx, `SELECT project FROM checks_watched`)
 	if err != nil {
@@ -93,7 +93,7 @@ func periods(ctx context.Context, d *sql.DB, where string, args ...any) ([]perio
 	return out, rows.Err()
 }
 
-// newest is the newest period of each check of a project.
+// newest returns the newest period of each check of a project.
 func newest(ctx context.Context, d *sql.DB, name project.Name) (map[string]*period, error) {
 	list, err := periods(ctx, d, `WHERE id IN (SELECT max(id) FROM check_periods WHERE project = ? GROUP BY name)`, name)
 	out := map[string]*period{}
@@ -200,7 +200,7 @@ func (w *Watcher) flush(ctx context.Context) {
 	}
 }
 
-// States are the current states of a project's periodic checks; none where nothing is watched.
+// States returns the current states of a project's periodic checks; none if nothing is watched.
 func (w *Watcher) States(name project.Name) []project.CheckState {
 	w.mu.Lock()
 	x := w.all[name]
@@ -211,7 +211,7 @@ func (w *Watcher) States(name project.Name) []project.CheckState {
 	return x.view()
 }
 
-// History gives the periods of a project's checks, the newest first, at most limit.
+// History returns the periods of a project's checks, the newest first, at most limit.
 func (w *Watcher) History(ctx context.Context, name project.Name, limit int) ([]project.CheckPeriod, error) {
 	list, err := periods(ctx, w.cfg.DB, `WHERE project = ? ORDER BY since DESC, id DESC LIMIT ?`, name, limit)
 	if err != nil {

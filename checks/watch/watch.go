@@ -305,7 +305,7 @@ func (w *Watcher) load(ctx context.Context, name project.Name, x *target, live R
 	return nil
 }
 
-// first is the delay before a check's first run: when it would have been due if the server had not been stopped, and spread so that many
+// first returns the delay before a check's first run: when it would have been due if the server had not been stopped, and spread so that many
 // projects do not start together. It is at most an interval, even if the clock was changed.
 func (w *Watcher) first(name project.Name, c project.Check, last *period) time.Duration {
 	h := fnv.New64a()
@@ -330,7 +330,7 @@ func earliest(due map[string]time.Time) time.Time {
 	return next
 }
 
-// run runs the checks that are due. ran is false where a deployment prevented or ended them: they stay due.
+// run runs the checks that are due. ran is false if a deployment prevented or ended them: they stay due.
 func (w *Watcher) run(ctx context.Context, name project.Name, x *target, live Release, due map[string]time.Time) (ran bool, err error) {
 	select {
 	case w.slots <- struct{}{}:
@@ -445,7 +445,7 @@ func (w *Watcher) notifyLate(ctx context.Context, name project.Name, x *target, 
 	}
 }
 
-// view is what is known now.
+// view returns what is known now.
 func (x *target) view() []project.CheckState {
 	x.mu.Lock()
 	defer x.mu.Unlock()

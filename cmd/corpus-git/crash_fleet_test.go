@@ -372,7 +372,7 @@ func (f *crashedFleet) round(i int) {
 	f.check()
 }
 
-// verdict waits until the server has ended all that it does, and gives how the rollout of the newest version ended; "" where the deployment ended before it had one.
+// verdict waits until the server has ended all that it does, and gives how the rollout of the newest version ended; "" if the deployment ended before it had one.
 func (f *crashedFleet) verdict() (state string) {
 	f.t.Helper()
 	want := strings.TrimSpace(f.output("code", "git", "rev-parse", "HEAD"))

@@ -46,7 +46,7 @@ func interopCondition(cond string) (holds, known bool, err error) {
 
 var pythons sync.Map // module to interpreter
 
-// python finds an interpreter that has a module; "" where there is none.
+// python finds an interpreter that has a module; "" if there is none.
 func python(module string) string {
 	if p, ok := pythons.Load(module); ok {
 		return p.(string)
@@ -62,7 +62,7 @@ func python(module string) string {
 	return found
 }
 
-// jgitClasspath is "" where Java, Maven or what pom.xml names is missing.
+// jgitClasspath is "" if Java, Maven or what pom.xml names is missing.
 var jgitClasspath = sync.OnceValue(func() string {
 	if _, err := exec.LookPath("java"); err != nil {
 		return ""

@@ -319,7 +319,7 @@ func cmdRecovered(ts *testscript.TestScript, neg bool, args []string) {
 func cmdHalt(ts *testscript.TestScript, neg bool, args []string) {
 	s := ts.Value(serverKey{}).(*server)
 	if s.cmd == nil {
-		ts.Fatalf("no server runs")
+		ts.Fatalf("no server is running")
 	}
 	sig := syscall.SIGTERM
 	if len(args) == 1 && args[0] == "-9" {

@@ -36,7 +36,7 @@ type Port struct {
 	To        netip.AddrPort `json:"to"`
 }
 
-// Default is the network where nobody says another one: private (RFC 1918), and seldom used.
+// Default returns the network where nobody says another one: private (RFC 1918), and seldom used.
 func Default() Network {
 	return Network{Bridge: "corpus-git0", Prefix: netip.MustParsePrefix("10.213.77.1/24")}
 }
@@ -61,7 +61,7 @@ type Store struct {
 	FS   vfs.FS
 }
 
-// Get gives the network, the default where none was written yet.
+// Get returns the network, the default where none was written yet.
 func (s Store) Get() (Network, error) {
 	text, err := os.ReadFile(s.Path)
 	if errors.Is(err, fs.ErrNotExist) {

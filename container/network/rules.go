@@ -82,7 +82,7 @@ func (n Network) removeRules() error {
 // ifname is the longest name of an interface, with a zero after it (linux/if.h).
 const ifname = 16
 
-// and is a rule of several parts: the first that does not match ends it.
+// and returns a rule of several parts: the first that does not match ends it.
 func and(parts ...[]expr.Any) (out []expr.Any) {
 	for _, p := range parts {
 		out = append(out, p...)

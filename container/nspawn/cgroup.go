@@ -32,7 +32,7 @@ const (
 	period = 100_000
 )
 
-// folders are those of the group.
+// folders returns those of the group.
 func (g group) folders() []string {
 	if g.second() {
 		return []string{filepath.Join(g.at, g.name)}

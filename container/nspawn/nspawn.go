@@ -188,7 +188,7 @@ func (d Driver) console(c container.Container) string {
 	return filepath.Join(d.Store.Folder(c.Name), "console.log")
 }
 
-// pid is the process of a container's nspawn, 0 where none runs.
+// pid returns the process of a container's nspawn, 0 if none runs.
 func (d Driver) pid(c container.Container) (int, error) {
 	text, err := os.ReadFile(d.pidFile(c))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -208,7 +208,7 @@ func (d Driver) pid(c container.Container) (int, error) {
 	return pid, nil
 }
 
-// leader is the init of a container, as a process of this machine; 0 where there is none.
+// leader returns the init of a container, as a process of this machine; 0 if there is none.
 func (d Driver) leader(c container.Container) (int, error) {
 	pid, err := d.pid(c)
 	if err != nil || pid == 0 {

@@ -32,7 +32,7 @@ type Maker struct {
 // DefaultSuite is the release of Debian that containers have where nobody says another one.
 const DefaultSuite = "bookworm"
 
-// packages are those of every base system: what boots, what a login and an address need, and the firewall.
+// packages returns those of every base system: what boots, what a login and an address need, and the firewall.
 func packages() []string {
 	return []string{"systemd", "systemd-sysv", "dbus", "openssh-server", "iproute2", "nftables", "ca-certificates"}
 }
@@ -64,7 +64,7 @@ func (s System) Check() error {
 	return nil
 }
 
-// Base gives the folder of a base system, and makes it where it is not there yet: some minutes. say is told then.
+// Base returns the folder of a base system, and makes it if it does not exist yet: some minutes. say is told then.
 func (m Maker) Base(ctx context.Context, s System, say func(string)) (string, error) {
 	if err := s.Check(); err != nil {
 		return "", err

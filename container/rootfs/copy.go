@@ -36,7 +36,7 @@ const (
 	snapshots = "snapshots"
 )
 
-// Root is the root file system of the container that has a folder.
+// Root returns the root file system of the container that has a folder.
 func Root(folder string) string { return filepath.Join(folder, root) }
 
 // Made reports whether a container has its root file system.
@@ -106,7 +106,7 @@ func (s Settings) write(root string) error {
 	return nil
 }
 
-// Nameservers are those of a resolv.conf(5) that another machine can ask, too: none on the loopback interface.
+// Nameservers returns those of a resolv.conf(5) that another machine can ask, too: none on the loopback interface.
 func Nameservers(text string) (out []netip.Addr) {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
@@ -178,7 +178,7 @@ func (m Maker) unknown(folder, id string) error {
 	return e.WithHint("there are: %s", strings.Join(list, ", "))
 }
 
-// Snapshots gives the names of the snapshots of a container.
+// Snapshots returns the names of the snapshots of a container.
 func (m Maker) Snapshots(folder string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(folder, snapshots))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

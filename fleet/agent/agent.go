@@ -93,7 +93,7 @@ func Join(ctx context.Context, t Token, key ssh.Signer) (Hub, error) {
 			return hub, own.Close() // the answer to the join was lost
 		}
 		if fault.KindOf(err) == fault.Refused {
-			return hub, fault.New(fault.Refused, "", "%w", err).WithHint("a token joins once, and expires; an administrator makes another one:  corpus-git node token %s", t.Node)
+			return hub, fault.New(fault.Refused, "", "%w", err).WithHint("a token can be used once, and expires; an administrator makes another one:  corpus-git node token %s", t.Node)
 		}
 		return hub, err
 	}

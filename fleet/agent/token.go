@@ -44,7 +44,7 @@ func NewToken(hub, hostKey, node string) (text, public string, err error) {
 	return TokenPrefix + base64.RawURLEncoding.EncodeToString(doc), PublicLine(signer), nil
 }
 
-// PublicLine is the public key of a signer, as in authorized_keys.
+// PublicLine returns the public key of a signer, as in authorized_keys.
 func PublicLine(s ssh.Signer) string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(s.PublicKey())))
 }

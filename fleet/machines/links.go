@@ -86,7 +86,7 @@ func (f *Fleet) Drop(name string) {
 	}
 }
 
-// pool are the streams of a node that wait for a session.
+// pool returns the streams of a node that wait for a session.
 func (f *Fleet) pool(name string) *pool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -106,7 +106,7 @@ const (
 	firstPatience = 75 * time.Second
 )
 
-// patience is how long to wait for a stream of a node's agent now.
+// patience returns how long to wait for a stream of a node's agent now.
 func (f *Fleet) patience(name string) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -26,13 +26,13 @@ import (
 
 // Bundles is this machine's side of bundles.
 type Bundles interface {
-	// Release is what a deployment of given commits pins.
+	// Release returns what a deployment of given commits pins.
 	Release(ctx context.Context, name project.Name, code, pillar project.Commit) (bundle.Release, error)
-	// Part is the part of a commit of the pillar that a node sees.
+	// Part returns the part of a commit of the pillar that a node sees.
 	Part(ctx context.Context, name project.Name, pillar project.Commit, m fleet.Member) (project.Commit, error)
 	// Write signs and writes a bundle for a machine that has some commits. packs keeps its packs for others.
 	Write(ctx context.Context, m bundle.Manifest, have []project.Commit, packs *bundle.Packs, w io.Writer) (bundle.Manifest, error)
-	// Key is the public key that signs.
+	// Key returns the public key that signs.
 	Key() (string, error)
 }
 
@@ -104,12 +104,12 @@ func (f *Fleet) Pause(_ context.Context, name project.Name, paused bool) (change
 	r := f.active[name]
 	f.mu.Unlock()
 	if r == nil {
-		return false, fault.New(fault.Refused, "rollout", "nothing is rolled out to the nodes of %s", name).WithHint("corpus-git rollout list %s", name)
+		return false, fault.New(fault.Refused, "rollout", "no rollout of %s is running", name).WithHint("corpus-git rollout list %s", name)
 	}
 	return r.Pause(paused)
 }
 
-// History are the rollouts of a project, of all for "", the newest first.
+// History returns the rollouts of a project, of all for "", the newest first.
 func (f *Fleet) History(_ context.Context, name project.Name) ([]*fleet.Progress, error) {
 	return fleet.History(filepath.Dir(f.State.Rollout("x")), name)
 }
@@ -173,7 +173,7 @@ func (r *machines) node(ctx context.Context, n fleet.Node) (*remote.Node, error)
 	return out, nil
 }
 
-// reach is the connection to a node.
+// reach returns the connection to a node.
 func (f *Fleet) reach(n fleet.Node) *remote.Node {
 	out := &remote.Node{Root: n.Root}
 	if n.Agent {
@@ -202,7 +202,7 @@ func (r *machines) Close() error {
 	return errors.Join(append(errs, r.packs.Close())...)
 }
 
-// manifest is what a node gets: the release, with the node's own name and roles for its steps.
+// manifest returns what a node gets: the release, with the node's own name and roles for its steps.
 func (r *machines) manifest(ctx context.Context, o fleet.Order) (bundle.Manifest, error) {
 	d := o.Deployment
 	rel, err := r.pinned(ctx, o)
@@ -220,7 +220,7 @@ func (r *machines) manifest(ctx context.Context, o fleet.Order) (bundle.Manifest
 	return bundle.Manifest{Release: rel, Deployment: o.ID(o.Run), Lease: lease, Exports: o.Exports, KV: o.KV, Leader: o.Leader, Select: d.Select, By: d.Pusher, Node: bundle.Node{Name: o.Node.Name, Roles: o.Node.Roles}}, nil
 }
 
-// pinned is what the deployment pins for a node: with its part of the pillar.
+// pinned returns what the deployment pins for a node: with its part of the pillar.
 func (r *machines) pinned(ctx context.Context, o fleet.Order) (bundle.Release, error) {
 	d := o.Deployment
 	r.mu.Lock()

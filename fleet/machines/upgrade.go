@@ -64,7 +64,7 @@ func (f *Fleet) Upgrade(ctx context.Context, name string, in io.Reader) (release
 	return f.back(ctx, n, what.Sum)
 }
 
-// program is a copy of the program that in holds, or this one.
+// program returns a copy of the program that in holds, or this one.
 func (f *Fleet) program(in io.Reader) (file *os.File, what remote.Release, err error) {
 	if in == nil {
 		if what, err = thisProgram(); err != nil {

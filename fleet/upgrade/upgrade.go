@@ -92,7 +92,7 @@ func (p *Programs) write(n Note) error {
 	return vfs.WriteFileAtomic(p.FS, p.note(), append(text, '\n'), 0o600)
 }
 
-// Chosen is the program to run in place of this one, "" for this one. It is called once, at the start: a trial that a crash interrupted
+// Chosen returns the program to run in place of this one, "" for this one. It is called once, at the start: a trial that a crash interrupted
 // counts as failed then.
 func (p *Programs) Chosen() (path string, err error) {
 	n, err := p.read()
@@ -111,7 +111,7 @@ func (p *Programs) Chosen() (path string, err error) {
 	return p.path(n.Program), nil
 }
 
-// Failed says why the last program that was sent was not kept, "" where it was.
+// Failed says why the last program that was sent was not kept, "" if it was.
 func (p *Programs) Failed() string {
 	n, err := p.read()
 	if err != nil || n.State != failed || n.Replaces != p.Own {

@@ -33,7 +33,7 @@ const (
 	AttrEncoding
 )
 
-// CheckoutNames are the attributes that affect a checkout, in the order of their numbers.
+// CheckoutNames returns the attributes that affect a checkout, in the order of their numbers.
 func CheckoutNames() []string {
 	return []string{"text", "crlf", "eol", "ident", "filter", "working-tree-encoding"}
 }
@@ -97,7 +97,7 @@ type File struct {
 	Hash plumbing.Hash
 }
 
-// Load reads a commit's .gitattributes, nil where there are none.
+// Load reads a commit's .gitattributes, nil if there are none.
 func Load(objs tree.Objects, from []File) (*Attributes, error) {
 	var texts []Text
 	for _, f := range from {
@@ -120,7 +120,7 @@ type Text struct {
 	Data []byte
 }
 
-// Parse parses the given .gitattributes; nil where they have no effect.
+// Parse parses the given .gitattributes; nil if they have no effect.
 func Parse(texts []Text) *Attributes {
 	a := newAttributes()
 	for _, t := range texts {
@@ -276,7 +276,7 @@ func (l *attributesLine) matches(rest, base string) bool {
 	return strings.HasPrefix(name, l.pattern[:l.literal]) && wildmatch(l.pattern[l.literal:], name[l.literal:])
 }
 
-// assignments parses the words after a pattern; ok is false where one of them is not an attribute.
+// assignments parses the words after a pattern; ok is false if one of them is not an attribute.
 func (a *Attributes) assignments(words []string) (set []assignment, ok bool) {
 	for _, w := range words {
 		name, text, has := strings.Cut(w, "=")

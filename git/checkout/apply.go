@@ -42,7 +42,7 @@ func (o *Owner) setOwner(fd int, mode uint32) error {
 	return err
 }
 
-// apply gives an open file its exact mode, whatever the umask is, and its owner. It returns the inode's facts afterwards.
+// apply returns an open file its exact mode, whatever the umask is, and its owner. It returns the inode's facts afterwards.
 func (o *Owner) apply(fd int, mode uint32) (st unix.Stat_t, err error) {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return st, err
@@ -223,7 +223,7 @@ func (a *applier) write(p *plan) error {
 	})
 }
 
-// split gives a path's folder, without its slash, and its last name.
+// split returns a path's folder, without its slash, and its last name.
 func split(path string) (dir, name string) {
 	i := strings.LastIndexByte(path, '/')
 	return path[:max(i, 0)], path[i+1:]

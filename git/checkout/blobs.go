@@ -118,7 +118,7 @@ func (f *deltaForest) build() error {
 	return nil
 }
 
-// least is the first index of hashes that t and the deltas on it are for.
+// least returns the first index of hashes that t and the deltas on it are for.
 func (t *deltaNode) least() int32 {
 	n := int32(math.MaxInt32)
 	for _, i := range t.want {
@@ -187,7 +187,7 @@ const takeAtOnce = 32
 // processor in its next system call, however short that is, and for a while the scheduler checks every 20 µs whether to repeat that.
 const yieldAfter = 8
 
-// take gives the next roots, or the next loose objects.
+// take returns the next roots, or the next loose objects.
 func (f *deltaForest) take() (roots []*deltaNode, loose []int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -74,7 +74,7 @@ func (r *Request) now() time.Time {
 	return r.Now()
 }
 
-// short is the branch without refs/heads/.
+// short returns the branch without refs/heads/.
 func (r *Request) short() string { return strings.TrimPrefix(r.Branch, "refs/heads/") }
 
 func (r *Request) check() error {
@@ -221,7 +221,7 @@ func (st *Stats) fill(g *gitFolder, p *planner, todo *plan, a *applier, next *pa
 	}
 }
 
-// commit is the commit that HEAD of the working copy points to, or zero.
+// commit returns the commit that HEAD of the working copy points to, or zero.
 func (g *gitFolder) commit() plumbing.Hash {
 	h, err := g.ref("HEAD")
 	if err != nil {
@@ -361,7 +361,7 @@ func sameAttributes(a, b []entry) bool {
 	}
 }
 
-// notes are what a person should know of a commit's files.
+// notes returns what a person should know of a commit's files.
 func notes(req *Request, entries []entry, a *attributes.Attributes, pointers []string) []string {
 	var out []string
 	var subs, encoded, filtered []string

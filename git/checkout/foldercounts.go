@@ -37,7 +37,7 @@ type folderCounts struct {
 	list []folderCount
 }
 
-// below is the part of the list for dir, given with its slash, and what is in it.
+// below returns the part of the list for dir, given with its slash, and what is in it.
 func (m *folderCounts) below(dir string) []folderCount {
 	if m == nil {
 		return nil
@@ -120,7 +120,7 @@ func (g *gitFolder) writeFolderCounts(m *folderCounts, of index.ID) error {
 	return err
 }
 
-// indexFile is the index as it is on the disk, data nil where there is none.
+// indexFile is the index as it is on the disk, data nil if there is none.
 type indexFile struct {
 	data []byte
 	id   index.ID
@@ -146,7 +146,7 @@ func (g *gitFolder) readIndex() (*indexFile, error) {
 	return &indexFile{data: data, id: id, written: index.NewStat(st), counts: g.readFolderCounts(id)}, nil
 }
 
-// plain is the index with its entries unparsed, nil for one that is not known to be intact and written by Sync.
+// plain returns the index with its entries unparsed, nil for one that is not known to be intact and written by Sync.
 func (f *indexFile) plain() *index.Unparsed {
 	if f.counts == nil {
 		return nil

@@ -97,7 +97,7 @@ func (g *gitFolder) begin() error {
 	return nil
 }
 
-// interrupted is the commit that an earlier checkout did not complete, or "".
+// interrupted returns the commit that an earlier checkout did not complete, or "".
 func (g *gitFolder) interrupted() (string, error) {
 	to, err := readlinkat(g.fd, underway, 64)
 	switch {
@@ -217,7 +217,7 @@ func (g *gitFolder) acquireIndex() (bool, error) {
 	return false, ignore(unix.Unlinkat(g.fd, indexLock, 0), unix.ENOENT)
 }
 
-// file reads a small file below .git; "" where there is none, or something else that put replaces.
+// file reads a small file below .git; "" if there is none, or something else that put replaces.
 func (g *gitFolder) file(name string) (string, error) {
 	dir, err := g.dirs.get(strings.Trim(path.Dir(name), "."), false)
 	if err == nil {
@@ -325,7 +325,7 @@ func (g *gitFolder) config() error {
 	return g.put("config", out.String())
 }
 
-// ref resolves a loose or packed ref of the working copy; "" where there is none.
+// ref resolves a loose or packed ref of the working copy; "" if there is none.
 func (g *gitFolder) ref(name string) (string, error) {
 	text, err := g.file(name)
 	if err != nil || strings.TrimSpace(text) != "" {

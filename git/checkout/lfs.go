@@ -125,7 +125,7 @@ func findPointers(ctx context.Context, objs tree.Objects, commit plumbing.Hash, 
 	return nil
 }
 
-// lfsNote describes all pointers of a commit that .gitattributes marks (marked), and those that were written; "" where there are none.
+// lfsNote describes all pointers of a commit that .gitattributes marks (marked), and those that were written; "" if there are none.
 func lfsNote(objs tree.Objects, marked []*entry, written []string) string {
 	all := slices.Clone(written)
 	for _, e := range marked {

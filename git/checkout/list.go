@@ -28,7 +28,7 @@ type pathList struct {
 	id index.ID
 }
 
-// readList is the list of an index; known says that its bytes need no verification.
+// readList returns the list of an index; known says that its bytes need no verification.
 func readList(data []byte, known bool) (*pathList, error) {
 	x := &pathList{raw: data}
 	n, tree, err := index.Parse(data, known, func(n int) func(int) *index.Entry {

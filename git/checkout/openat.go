@@ -242,7 +242,7 @@ func writeFileAt(dir int, name string, data []byte, durable bool, owner *Owner) 
 	})
 }
 
-// orOf returns o, or for nil the owner of an existing file; nil where there is none.
+// orOf returns o, or for nil the owner of an existing file; nil if there is none.
 func (o *Owner) orOf(dir int, name string) *Owner {
 	if o != nil {
 		return o

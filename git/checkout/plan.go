@@ -60,7 +60,7 @@ func (p *plan) add(q *plan) {
 // maxTouched is how many written paths are listed one by one.
 const maxTouched = 1000
 
-// touched are the paths that are written, nil where they are too many.
+// touched returns the paths that are written, nil if they are too many.
 func (p *plan) touched(list []entry) []string {
 	if len(p.writes) > maxTouched {
 		return nil
@@ -159,7 +159,7 @@ type span struct{ oLo, oHi, nLo, nHi int }
 func (s span) empty() bool { return s.oLo == s.oHi && s.nLo == s.nHi }
 func (s span) size() int   { return s.oHi - s.oLo + s.nHi - s.nLo }
 
-// dir plans the folder path (with its slash), open as fd; fd is -1 where there is none. s are all entries below it.
+// dir plans the folder path (with its slash), open as fd; fd is -1 if there is none. s are all entries below it.
 func (p *planner) dir(fd int, path string, s span, res *plan) error {
 	if err := p.ctx.Err(); err != nil {
 		return err

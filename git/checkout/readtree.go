@@ -147,7 +147,7 @@ func (f *treeLister) read(h plumbing.Hash) ([]tree.Item, error) {
 	return items, err
 }
 
-// under is the run of a sorted list that is below a folder, given with its slash; "" is all of it.
+// under returns the run of a sorted list that is below a folder, given with its slash; "" is all of it.
 func under(list []entry, dir string) (lo, hi int) {
 	if dir == "" {
 		return 0, len(list)
@@ -158,7 +158,7 @@ func under(list []entry, dir string) (lo, hi int) {
 	return lo, lo + sort.Search(len(list)-lo, func(i int) bool { return list[lo+i].Path >= end })
 }
 
-// files is how many files a list stands for, including those in collapsed folders.
+// files returns how many files a list stands for, including those in collapsed folders.
 func files(list []entry) int {
 	n := 0
 	for i := range list {

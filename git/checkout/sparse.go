@@ -38,7 +38,7 @@ const (
 	collapseAnyway = 64
 )
 
-// collapse lists an index for a checkout of the tree root. ok is false where that does not pay or is not possible: then everything must be
+// collapse lists an index for a checkout of the tree root. ok is false if that does not pay or is not possible: then everything must be
 // listed.
 func collapse(from *index.Unparsed, trees *treeLister, dirty []int32, root plumbing.Hash) (x *pathList, dirtyOut []int32, ok bool) {
 	f := &folder{from: from, trees: trees, dirty: dirty, read: from.Entries()}

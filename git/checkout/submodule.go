@@ -19,7 +19,7 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// module is the request's submodule at a path, or nil.
+// module returns the request's submodule at a path, or nil.
 func (r *Request) module(path string) *tree.Submodule {
 	for i := range r.Modules {
 		if r.Modules[i].Path == path {

@@ -53,7 +53,7 @@ func (r *repo) open() (root int, g *gitFolder, in *indexFile, end func()) {
 	return root, g, in, func() { g.close(); closeDir(root) }
 }
 
-// notSkipped gives the paths that need a closer look; ok is false where every folder is walked.
+// notSkipped gives the paths that need a closer look; ok is false if every folder is walked.
 func (r *repo) notSkipped() (paths []string, ok bool) {
 	r.T.Helper()
 	root, g, in, end := r.open()
@@ -108,7 +108,7 @@ func TestSkipped(t *testing.T) {
 			},
 			notSkipped: []string{"dir/a", "dir/sub/c", "dir/sub/run"}, local: []string{"dir/sub/c", "dir/sub/run"}, over: []string{"dir/sub"}, untracked: 1,
 		},
-		"a folder is gone": {
+		"a folder missing": {
 			change:     func(t *testing.T, dir string) { require.NoError(t, os.RemoveAll(filepath.Join(dir, "other/deep"))) },
 			notSkipped: []string{"other/deep/er/y", "other/x"}, local: []string{"other/deep/er/y"},
 		},

@@ -58,7 +58,7 @@ func encodingOf(name string) encoding {
 // Supported reports whether the encoding of that name is supported.
 func Supported(name string) bool { return encodingOf(name) != otherEncoding }
 
-// shape is the width of a code unit, its byte order, and the byte order mark.
+// shape returns the width of a code unit, its byte order, and the byte order mark.
 func (e encoding) shape() (width int, order binary.ByteOrder, mark bool) {
 	switch e {
 	case utf16LE, utf16LEBOM:

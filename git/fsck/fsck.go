@@ -108,7 +108,7 @@ func header(data []byte) *Error {
 	return nil
 }
 
-// field takes a header line "name value". ok is false where the next line has another name.
+// field takes a header line "name value". ok is false if the next line has another name.
 func field(data *[]byte, name string) (value []byte, ok bool) {
 	rest, ok := bytes.CutPrefix(*data, []byte(name+" "))
 	if !ok {

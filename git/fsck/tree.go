@@ -258,7 +258,7 @@ func entry(e *object.Entry, on Callbacks) *Error {
 	return nil
 }
 
-// suspect is a cheap filter: only names that pass it need the other checks.
+// suspect returns a cheap filter: only names that pass it need the other checks.
 func suspect(name []byte) bool {
 	switch c := name[0]; {
 	case c == '.' || c == 'g' || c == 'G' || c >= 0x80:

@@ -147,7 +147,7 @@ func skipTreeNodes(b []byte, some, count int) (rest []byte, ok bool) {
 	return b, true
 }
 
-// room is the maximal size of the extension, with its name, its length, and counts of any size.
+// room returns the maximal size of the extension, with its name, its length, and counts of any size.
 func (c *Tree) room() int {
 	if c == nil {
 		return 8
@@ -177,7 +177,7 @@ func (c *Tree) append(b []byte) []byte {
 	return b
 }
 
-// extension is the TREE extension, empty where no trees are known.
+// extension returns the TREE extension, empty where no trees are known.
 func (c *Tree) extension() []byte {
 	if c == nil {
 		return nil

@@ -31,7 +31,7 @@ func (e *Entry) SetStat(st Stat) { e.Stat, e.at = st, 0 }
 // CopyStat copies the facts of another entry with the same path, type and content, and the position of its bytes.
 func (e *Entry) CopyStat(of *Entry) { e.Stat, e.at = of.Stat, of.at }
 
-// Count is how many entries of the file an entry stands for.
+// Count returns how many entries of the file an entry stands for.
 func (e *Entry) Count() int { return max(1, int(e.files)) }
 
 const (
@@ -41,7 +41,7 @@ const (
 	flagName     = 0x0fff
 )
 
-// SharedDir is the length of the folder, its slash included, that two paths share.
+// SharedDir returns the length of the folder, its slash included, that two paths share.
 func SharedDir(a, b string) int {
 	n := 0
 	for i := 0; i < len(a) && i < len(b) && a[i] == b[i]; i++ {

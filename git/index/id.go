@@ -19,7 +19,7 @@ type ID struct {
 
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
-// Identify is the ID of an index file.
+// Identify returns the ID of an index file.
 func Identify(data []byte) ID {
 	id := ID{Size: int64(len(data)), CRC: crc32.Checksum(data, castagnoli())}
 	copy(id.Sum[:], data[max(0, len(data)-sha1.Size):])

@@ -131,7 +131,7 @@ const (
 	parseParts  = 4
 )
 
-// entryStarts returns the offsets of count entries, and the end of the last; nil where they are known only by parsing: in version 4, for
+// entryStarts returns the offsets of count entries, and the end of the last; nil if they are known only by parsing: in version 4, for
 // very long names, and in a truncated file.
 func entryStarts(body []byte, version uint32, count int) []uint32 {
 	if version == 4 {
@@ -161,7 +161,7 @@ func entryStarts(body []byte, version uint32, count int) []uint32 {
 	return starts
 }
 
-// partStart is the index of the first entry of a part; for the part after the last it is the number of entries.
+// partStart returns the index of the first entry of a part; for the part after the last it is the number of entries.
 func partStart(part, count int) int { return count * part / parseParts }
 
 // parts parses the entries at starts, and reports whether all were at stage 0 and in order.

@@ -19,7 +19,7 @@ func NewStat(st *unix.Stat_t) Stat {
 	}
 }
 
-// Mtime is the modification time as one comparable number.
+// Mtime returns the modification time as one comparable number.
 func (s *Stat) Mtime() uint64 { return pair(s.mtimeSec, s.mtimeNsec) }
 
 // Racy reports whether a file is not older than the index, which was written at the given time: it may have changed undetected ("racy

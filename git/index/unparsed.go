@@ -36,7 +36,7 @@ func NewUnparsed(data []byte) *Unparsed {
 	return &Unparsed{body: body, text: unsafe.String(unsafe.SliceData(body), len(body)), starts: starts}
 }
 
-// Count is the number of entries.
+// Count returns the number of entries.
 func (x *Unparsed) Count() int { return len(x.starts) - 1 }
 
 // Path is that of an entry.
@@ -50,10 +50,10 @@ func (x *Unparsed) Search(path string, lo, hi int) int {
 	return lo + sort.Search(hi-lo, func(i int) bool { return x.Path(lo+i) >= path })
 }
 
-// Raw are the bytes from which entries of this index are copied.
+// Raw returns the bytes from which entries of this index are copied.
 func (x *Unparsed) Raw() []byte { return x.body }
 
-// Tree is the TREE extension, or nil.
+// Tree returns the TREE extension, or nil.
 func (x *Unparsed) Tree() *Tree {
 	n := x.Count()
 	t, err := parseExtensions(x.body[x.starts[n]:], n)
@@ -74,7 +74,7 @@ type EntryReader struct {
 	run entryRun
 }
 
-// Get parses one entry; ok is false where it is damaged or in conflict.
+// Get parses one entry; ok is false if it is damaged or in conflict.
 func (r *EntryReader) Get(i int) (e Entry, ok bool) {
 	r.run.pos = int(r.x.starts[i])
 	e, again, err := r.run.next()

@@ -16,7 +16,7 @@ type Content struct {
 	Raw []byte
 }
 
-// size is the length of an entry in version 2, or of all entries of a collapsed folder.
+// size returns the length of an entry in version 2, or of all entries of a collapsed folder.
 func (e *Entry) size() uint32 {
 	if e.span > 0 {
 		return e.span

@@ -16,7 +16,7 @@ func BlobHash(data []byte) (h plumbing.Hash) {
 	return h
 }
 
-// BlobHeader is what comes before a blob of size bytes when its name is computed.
+// BlobHeader returns what comes before a blob of size bytes when its name is computed.
 func BlobHeader(size int64) []byte {
 	return append(strconv.AppendInt([]byte("blob "), size, 10), 0)
 }

@@ -18,7 +18,7 @@ var ErrCorrupt = errors.New("corrupt object")
 type Head struct {
 	Tree    plumbing.Hash
 	Parents []plumbing.Hash
-	// Date is the committer's, in seconds since 1970; 0 where it cannot be read, as in git.
+	// Date is the committer's, in seconds since 1970; 0 if it cannot be read, as in git.
 	Date int64
 }
 
@@ -66,7 +66,7 @@ func parseLinks(id plumbing.Hash, data []byte) (c Head, rest []byte, err error) 
 	}
 }
 
-// date is the time in a line "Name <mail> seconds zone", 0 where there is none.
+// date returns the time in a line "Name <mail> seconds zone", 0 if there is none.
 func date(ident []byte) int64 {
 	f := bytes.Fields(ident[bytes.LastIndexByte(ident, '>')+1:])
 	if len(f) == 0 {

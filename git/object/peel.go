@@ -10,7 +10,7 @@ import (
 type Reader interface {
 	// Header returns type and size.
 	Header(plumbing.Hash) (plumbing.ObjectType, int64, error)
-	// Get gives the whole object.
+	// Get returns the whole object.
 	Get(plumbing.Hash) (plumbing.ObjectType, []byte, error)
 }
 

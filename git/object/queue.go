@@ -6,7 +6,7 @@ import "container/heap"
 // for use. It is not safe for concurrent use.
 type Queue[T any] struct{ h dateHeap[T] }
 
-// Len is the number of commits in the queue.
+// Len returns the number of commits in the queue.
 func (q *Queue[T]) Len() int { return len(q.h) }
 
 // Push adds a commit whose committer's date is date, in seconds since 1970.

@@ -23,7 +23,7 @@ func (e *Entry) IsSymlink() bool { return e.Mode&ModeType == ModeSymlink }
 // IsGitlink reports whether the entry is a submodule's commit, which is not an object of this repository.
 func (e *Entry) IsGitlink() bool { return e.Mode&ModeType == ModeGitlink }
 
-// Type is the type of the object that the entry names.
+// Type returns the type of the object that the entry names.
 func (e *Entry) Type() plumbing.ObjectType {
 	switch e.Mode & ModeType {
 	case ModeTree:

@@ -29,7 +29,7 @@ const (
 	spareClasses = 4*(20-8) + 1
 )
 
-// bufferSize is the size of the buffer for n bytes.
+// bufferSize returns the size of the buffer for n bytes.
 func bufferSize(n int) int {
 	if n <= leastBuffer {
 		return leastBuffer
@@ -38,7 +38,7 @@ func bufferSize(n int) int {
 	return (n + step - 1) &^ (step - 1)
 }
 
-// bufferClass is the index of the free list for a size from bufferSize.
+// bufferClass returns the index of the free list for a size from bufferSize.
 func bufferClass(size int) int {
 	k := bits.Len(uint(size-1)) - 1 // size is above 1<<k, and at most twice as much
 	return (k-8)*4 + (size-1-1<<k)>>(k-2) + 1
@@ -64,7 +64,7 @@ func (s *bufferPool) buffer(n int) []byte {
 	return b
 }
 
-// get returns nil where there is none.
+// get returns nil if there is none.
 func (s *bufferPool) get(size int) []byte {
 	if size > largestBuffer {
 		return nil

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 )
 
-// litSymbol is the meaning of a symbol of the code of literals and lengths. Source: RFC 1951, 3.2.5.
+// litSymbol returns the meaning of a symbol of the code of literals and lengths. Source: RFC 1951, 3.2.5.
 func litSymbol(sym int) uint32 {
 	switch {
 	case sym < 256:

@@ -94,25 +94,25 @@ func (x *Index) close() error {
 	return unix.Munmap(x.data)
 }
 
-// Count is the number of objects.
+// Count returns the number of objects.
 func (x *Index) Count() int { return x.count }
 
-// PackHash is the trailer of the pack that the index belongs to.
+// PackHash returns the trailer of the pack that the index belongs to.
 func (x *Index) PackHash() (h plumbing.Hash) {
 	copy(h[:], x.data[len(x.data)-idxTrailer:])
 	return h
 }
 
-// Hash is the name of the i-th object in the order of names.
+// Hash returns the name of the i-th object in the order of names.
 func (x *Index) Hash(i int) (h plumbing.Hash) {
 	copy(h[:], x.names[i*hashLen:])
 	return h
 }
 
-// CRC is the CRC-32 of the i-th object's bytes in the pack.
+// CRC returns the CRC-32 of the i-th object's bytes in the pack.
 func (x *Index) CRC(i int) uint32 { return binary.BigEndian.Uint32(x.crcs[i*4:]) }
 
-// Offset is the offset of the i-th object in the pack. It is an error where the index is inconsistent.
+// Offset returns the offset of the i-th object in the pack. It is an error where the index is inconsistent.
 func (x *Index) Offset(i int) (int64, error) {
 	o := binary.BigEndian.Uint32(x.offs[i*4:])
 	if o&0x80000000 == 0 {
@@ -129,13 +129,13 @@ func (x *Index) Offset(i int) (int64, error) {
 	return int64(v), nil
 }
 
-// Find is the position of h in the order of names.
+// Find returns the position of h in the order of names.
 func (x *Index) Find(h plumbing.Hash) (int, bool) {
 	i := x.search(h)
 	return i, i < x.count && bytes.Equal(x.names[i*hashLen:(i+1)*hashLen], h[:])
 }
 
-// search is the least i whose name is not less than h.
+// search returns the least i whose name is not less than h.
 func (x *Index) search(h plumbing.Hash) int {
 	lo, hi := 0, int(x.fanout[h[0]])
 	if h[0] > 0 {

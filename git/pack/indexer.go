@@ -29,7 +29,7 @@ type Object struct {
 	Added bool
 	// Base is the content of the object that this one is a delta of, if any. Visit has seen it, unless it was Added.
 	Base []byte
-	// BaseNote is the Note of that object, nil where there is none.
+	// BaseNote is the Note of that object, nil if there is none.
 	BaseNote any
 	// Note may be set by Visit. It is kept while deltas of this object are resolved, and passed to their Visit as BaseNote.
 	Note any
@@ -78,7 +78,7 @@ func (r *Result) Has(h plumbing.Hash) bool {
 	return ok
 }
 
-// Received is the type of an object that was received: Added ones were not.
+// Received returns the type of an object that was received: Added ones were not.
 func (r *Result) Received(h plumbing.Hash) (plumbing.ObjectType, bool) {
 	g := r.run
 	defer runtime.KeepAlive(g)
@@ -89,7 +89,7 @@ func (r *Result) Received(h plumbing.Hash) (plumbing.ObjectType, bool) {
 	return plumbing.ObjectType(g.recs.at(i).real), true
 }
 
-// Type is the type of an object of the pack.
+// Type returns the type of an object of the pack.
 func (r *Result) Type(h plumbing.Hash) (plumbing.ObjectType, bool) {
 	g := r.run
 	defer runtime.KeepAlive(g)
@@ -230,7 +230,7 @@ func (r *records) add() *record {
 	return r.at(int32(r.n - 1))
 }
 
-// find is the record that begins at off.
+// find returns the record that begins at off.
 func (r *records) find(off int64) (int32, bool) {
 	lo, hi := 0, r.n
 	for lo < hi {

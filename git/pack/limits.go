@@ -92,7 +92,7 @@ func (g *run) again(size int64) error {
 	return nil
 }
 
-// added is the sum of two sizes, or the maximum on overflow.
+// added returns the sum of two sizes, or the maximum on overflow.
 func added(a, b int64) int64 {
 	if a > 1<<63-1-b {
 		return 1<<63 - 1
@@ -124,7 +124,7 @@ var ErrLimit = errors.New("over a limit")
 type LimitError struct {
 	Name       string
 	Limit, Got int64
-	// Offset is the place in the pack, 0 where the limit is about the whole pack.
+	// Offset is the place in the pack, 0 if the limit is about the whole pack.
 	Offset int64
 }
 

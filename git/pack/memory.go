@@ -80,7 +80,7 @@ func (m *Memory) serve() {
 	}
 }
 
-// machineMemory is the machine's memory, or the cgroup's limit if that is less: 4 GiB where neither is known.
+// machineMemory returns the machine's memory, or the cgroup's limit if that is less: 4 GiB where neither is known.
 func machineMemory() int64 {
 	most := int64(0)
 	if data, err := os.ReadFile("/proc/meminfo"); err == nil { // proc_meminfo(5)

@@ -14,7 +14,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// Pack is an indexed pack on disk. It serves any number of goroutines.
+// Pack is an indexed pack on disk. It is safe for concurrent use.
 type Pack struct {
 	path  string
 	file  *os.File
@@ -84,16 +84,16 @@ func (p *Pack) open(idx string) error {
 	return nil
 }
 
-// Path is the file's name as given to Open.
+// Path returns the file's name as given to Open.
 func (p *Pack) Path() string { return p.path }
 
-// Size is the pack's length in bytes.
+// Size returns the pack's length in bytes.
 func (p *Pack) Size() int64 { return p.size }
 
-// Count is the number of objects in the pack.
+// Count returns the number of objects in the pack.
 func (p *Pack) Count() int { return p.idx.count }
 
-// ID is the pack's trailer.
+// ID returns the pack's trailer.
 func (p *Pack) ID() plumbing.Hash { return p.idx.PackHash() }
 
 // Close closes the pack when the last running call has ended. A second Close does nothing.
@@ -124,7 +124,7 @@ func (p *Pack) release() error {
 	return errors.Join(p.idx.close(), p.file.Close())
 }
 
-// Find is the offset of an object in the pack.
+// Find returns the offset of an object in the pack.
 func (p *Pack) Find(h plumbing.Hash) (off int64, ok bool, err error) {
 	if err := p.acquire(); err != nil {
 		return 0, false, err
@@ -203,7 +203,7 @@ func (p *Pack) entry(w *Window, off int64) (Entry, error) {
 	return e, err
 }
 
-// Base is the offset of a delta's base in the same pack.
+// Base returns the offset of a delta's base in the same pack.
 func (p *Pack) Base(e Entry) (int64, error) {
 	if e.Type == plumbing.OFSDeltaObject {
 		return e.BaseOffset, nil
@@ -295,7 +295,7 @@ func (p *Pack) at(e Entry, err error) error {
 	return fmt.Errorf("object at %d: %w", e.Offset, err)
 }
 
-// Header is the type and size of the object at off, deltas resolved. It inflates no object, only the first bytes of a delta.
+// Header returns the type and size of the object at off, deltas resolved. It inflates no object, only the first bytes of a delta.
 func (p *Pack) Header(off int64) (plumbing.ObjectType, int64, error) {
 	if err := p.acquire(); err != nil {
 		return 0, 0, err

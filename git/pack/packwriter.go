@@ -82,7 +82,7 @@ func (p *packWriter) drain() error {
 	return p.swap()
 }
 
-// sum is the hash of what was written so far, all of which is in the file.
+// sum returns the hash of what was written so far, all of which is in the file.
 func (p *packWriter) sum() (h plumbing.Hash, err error) {
 	if err := p.drain(); err != nil {
 		return h, err

@@ -94,7 +94,7 @@ func (g *run) link() {
 	g.taken = make([]atomic.Bool, len(g.refs))
 }
 
-// takeRefs is the index in g.refs of the first delta that names h as its base, -1 if there is none, or if another object of that name took
+// takeRefs returns the index in g.refs of the first delta that names h as its base, -1 if there is none, or if another object of that name took
 // them before: a pack may hold an object twice, and one of the two may be a delta of the other. So each delta has one base, and a pass over
 // the deltas of a pack resolves each of them once.
 func (g *run) takeRefs(h plumbing.Hash) int32 {
@@ -108,7 +108,7 @@ func (g *run) takeRefs(h plumbing.Hash) int32 {
 	return int32(i)
 }
 
-// newNode returns nil where nothing has the record as its base. It is called once for each record.
+// newNode returns nil if nothing has the record as its base. It is called once for each record.
 func (g *run) newNode(i int32, rec *record, parent *node) *node {
 	ofs, ref := int32(-1), g.takeRefs(rec.hash)
 	if int(i) < len(g.first) {

@@ -185,7 +185,7 @@ func eof(err error) error {
 	return err
 }
 
-// window is what was received and not consumed. It waits only if there is nothing.
+// window returns what was received and not consumed. It waits only if there is nothing.
 func (s *scanner) window() ([]byte, error) {
 	if s.in.Buffered() == 0 {
 		if err := s.need(1); err != nil {

@@ -17,7 +17,7 @@ type Window struct {
 	end int64  // of the last read, wherever it went
 }
 
-// bytes gives n bytes of p from off on, good until the next call. It gives nil where they are better read alone. The caller has seen to it
+// bytes returns n bytes of p from off on, good until the next call. It gives nil if they are better read alone. The caller has seen to it
 // that they are in the pack.
 func (w *Window) bytes(p *Pack, off, n int64) ([]byte, error) {
 	if w == nil || n > windowSize {

@@ -77,7 +77,7 @@ func (w *worker) load(n *node) (data []byte, own bool, err error) {
 	return data, own, nil
 }
 
-// make resolves record i, a delta on n. out is child's content, in memory of its own; child is nil where nothing builds on it.
+// make resolves record i, a delta on n. out is child's content, in memory of its own; child is nil if nothing builds on it.
 func (w *worker) make(n *node, base []byte, note any, i int32) (child *node, out []byte, err error) {
 	g := w.r.g
 	rec := g.recs.at(i)

@@ -19,7 +19,7 @@ import (
 
 // Source is where a Writer takes objects from.
 type Source interface {
-	// Locate finds the pack that holds an object, and its place; ok is false where it is in none.
+	// Locate finds the pack that holds an object, and its place; ok is false if it is in none.
 	Locate(plumbing.Hash) (p *Pack, off int64, ok bool, err error)
 	// Open reads an object, whole or as it comes.
 	Open(plumbing.Hash) (t plumbing.ObjectType, size int64, r io.ReadCloser, err error)
@@ -297,7 +297,7 @@ type rev struct {
 	err   error
 }
 
-// byPlace gives the places in the index, in the order of the pack.
+// byPlace returns the places in the index, in the order of the pack.
 func (p *Pack) byPlace() ([]int32, error) {
 	p.rev.once.Do(func() {
 		offs := make([]int64, p.idx.count)
@@ -339,7 +339,7 @@ func (p *Pack) place(off int64) (order []int32, k int, err error) {
 	return nil, 0, corrupt("%s: no object begins at %d", p.path, off)
 }
 
-// nameAt is the name of the object that begins at off.
+// nameAt returns the name of the object that begins at off.
 func (p *Pack) nameAt(off int64) (plumbing.Hash, error) {
 	order, k, err := p.place(off)
 	if err != nil {
@@ -369,7 +369,7 @@ func (p *Pack) extent(h plumbing.Hash, off int64) (end int64, crc uint32, err er
 	return end, p.idx.CRC(int(order[k])), nil
 }
 
-// Name is the name of the object that begins at off.
+// Name returns the name of the object that begins at off.
 func (p *Pack) Name(off int64) (plumbing.Hash, error) {
 	if err := p.acquire(); err != nil {
 		return plumbing.ZeroHash, err

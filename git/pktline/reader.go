@@ -80,7 +80,7 @@ func NewReader(r io.Reader, limits Limits) *Reader {
 // Reset starts the count of lines and bytes again, under limits.
 func (r *Reader) Reset(limits Limits) { r.limits, r.lines, r.bytes = limits, 0, 0 }
 
-// Raw is the stream after the last line read. Reading from it and then from the Reader again is allowed.
+// Raw returns the stream after the last line read. Reading from it and then from the Reader again is allowed.
 func (r *Reader) Raw() *bufio.Reader { return r.r }
 
 // Next reads one pkt-line. The payload is valid until the next call. At a clean end of the stream (no byte of

@@ -27,7 +27,7 @@ const (
 // ErrMuxClosed is the error of a write after Close.
 var ErrMuxClosed = errors.New("side-band is closed")
 
-// Mux writes the bands of one connection. Every method may be called by any goroutine; a packet is never split. The first error of the
+// Mux writes the bands of one connection. Every method may be called concurrently; a packet is never split. The first error of the
 // underlying stream is permanent: later writes return it at once.
 type Mux struct {
 	mu     sync.Mutex
@@ -78,7 +78,7 @@ func (m *Mux) packet(b Band, p []byte) error {
 	return m.err
 }
 
-// Writer is a band as an io.Writer. An empty write writes nothing.
+// Writer returns a band as an io.Writer. An empty write writes nothing.
 func (m *Mux) Writer(b Band) io.Writer { return bandWriter{m, b} }
 
 type bandWriter struct {

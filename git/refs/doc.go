@@ -21,7 +21,7 @@
 // the old value or the new one. A ref is deleted from packed-refs before its own file, and both under the lock of packed-refs, so that no
 // old value reappears.
 //
-// Concurrency: every method may be called by any goroutine, and by git beside it. Locks are taken in byte order of the names.
+// Concurrency: every method may be called concurrently, and by git beside it. Locks are taken in byte order of the names.
 //
 // When Update returns the changes are durable. A crash within it leaves each ref at its old or its new value, some possibly changed and
 // others not, and *.lock files; SweepLocks removes those, when no other process uses the repository.

@@ -23,7 +23,7 @@ type folders struct {
 	changes uint64
 }
 
-// toSync is the folders to sync after a ref was written in dir, from dir upward, and the state that learn needs.
+// toSync returns the folders to sync after a ref was written in dir, from dir upward, and the state that learn needs.
 func (f *folders) toSync(dir, top string) (up []string, at uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -95,7 +95,7 @@ func (p *packed) find(name string) (Ref, bool) {
 	return p.refs[i], true
 }
 
-// from is the index of the first name that has prefix or sorts after it.
+// from returns the index of the first name that has prefix or sorts after it.
 func (p *packed) from(prefix string) int {
 	i, _ := slices.BinarySearchFunc(p.refs, prefix, func(r Ref, n string) int { return cmp.Compare(r.Name, n) })
 	return i

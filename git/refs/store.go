@@ -52,7 +52,7 @@ func (s *Store) path(name string) string { return filepath.Join(s.Dir, filepath.
 // maxSymbolic is the longest chain of symbolic refs that is followed, as in git.
 const maxSymbolic = 5
 
-// Get is the target of a ref; the zero hash where it does not exist. Symbolic refs, such as HEAD, are followed; a dangling one is the zero
+// Get returns the target of a ref; the zero hash where it does not exist. Symbolic refs, such as HEAD, are followed; a dangling one is the zero
 // hash too.
 func (s *Store) Get(name string) (plumbing.Hash, error) {
 	r, err := s.Resolve(name)
@@ -246,7 +246,7 @@ func (s *Store) walk(prefix string, broken func(name string, err error)) ([]Ref,
 	return out, nil
 }
 
-// Head is the branch that HEAD points to, "" where HEAD is detached.
+// Head returns the branch that HEAD points to, "" if HEAD is detached.
 func (s *Store) Head() (string, error) {
 	r, ok, err := s.loose("HEAD")
 	if err == nil && !ok {

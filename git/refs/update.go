@@ -84,7 +84,7 @@ type Prepared struct {
 	published bool
 }
 
-// Prepare is the first part of Update, everything that may refuse the changes. beside are refs that are about to be created elsewhere,
+// Prepare returns the first part of Update, everything that may refuse the changes. beside are refs that are about to be created elsewhere,
 // which the changes must not clash with. A crash leaves locks, see SweepLocks.
 func (s *Store) Prepare(changes []Change, beside ...string) (*Prepared, error) {
 	p, err := s.Stage(changes, beside...)

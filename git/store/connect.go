@@ -117,7 +117,7 @@ func newChecker(ctx context.Context, r Reader, in *Ingested, c Connect) *checker
 	return k
 }
 
-// received is the type of an object of the pack.
+// received returns the type of an object of the pack.
 func (k *checker) received(h plumbing.Hash) (plumbing.ObjectType, bool) {
 	if k.in == nil {
 		return 0, false

@@ -31,7 +31,7 @@
 // Invariants: an object is visible in a DB only when all of it is durable; a pack is published before its index and never changes, and is
 // removed after its replacement is durable; what Get returns is shared and must not be changed.
 //
-// Concurrency: every method of DB and Quarantine may be called by any goroutine, except Ingest, which one goroutine calls at a time.
+// Concurrency: every method of DB and Quarantine may be called concurrently, except Ingest, which one goroutine calls at a time.
 // Readers never wait for writers.
 //
 // A crash leaves folders objects/incoming-*, which the next Open removes, and tmp_obj_* files, which git prune removes too. When Migrate

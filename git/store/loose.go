@@ -32,7 +32,7 @@ func (s *source) hasLoose(h plumbing.Hash) (bool, error) {
 	return err == nil && st.Mode().IsRegular(), err
 }
 
-// openLoose opens a loose object; the error is fs.ErrNotExist where there is none.
+// openLoose opens a loose object; the error is fs.ErrNotExist if there is none.
 func (s *source) openLoose(h plumbing.Hash) (*Object, error) {
 	f, err := os.Open(s.loosePath(h))
 	if err != nil {

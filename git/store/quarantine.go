@@ -104,7 +104,7 @@ func (db *DB) sweep() error {
 	return nil
 }
 
-// ID is the ID given to NewQuarantine.
+// ID returns the ID given to NewQuarantine.
 func (q *Quarantine) ID() string { return q.id }
 
 // IngestOptions are the options of Ingest. The zero value is valid.
@@ -219,7 +219,7 @@ func (q *Quarantine) Stage(covered uint64) error {
 	return err
 }
 
-// stage renames all files of the pack but its index into place, and returns the index's name, "" where there is none.
+// stage renames all files of the pack but its index into place, and returns the index's name, "" if there is none.
 func (q *Quarantine) stage(covered uint64) (index string, err error) {
 	from, to := filepath.Join(q.dir, "pack"), q.packs()
 	list, err := os.ReadDir(from)

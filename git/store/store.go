@@ -24,13 +24,13 @@ var ErrNotFound = plumbing.ErrObjectNotFound
 type Reader interface {
 	// Has reports whether the object is there.
 	Has(plumbing.Hash) (bool, error)
-	// Header gives type and size.
+	// Header returns type and size.
 	Header(plumbing.Hash) (plumbing.ObjectType, int64, error)
 	// Get returns the whole object. The bytes may be shared: they must not be changed.
 	Get(plumbing.Hash) (plumbing.ObjectType, []byte, error)
 	// Stream opens an object; large blobs are not held in memory. The caller closes it.
 	Stream(plumbing.Hash) (*Object, error)
-	// Locate returns the pack that holds the object, and its offset. ok is false where it is loose, or does not exist.
+	// Locate returns the pack that holds the object, and its offset. ok is false if it is loose, or does not exist.
 	Locate(plumbing.Hash) (p *pack.Pack, off int64, ok bool, err error)
 }
 
@@ -136,7 +136,7 @@ func (db *DB) alternates(objects string, cache *pack.Cache, seen map[string]bool
 	return nil
 }
 
-// Dir is the repository's folder.
+// Dir returns the repository's folder.
 func (db *DB) Dir() string { return db.dir }
 
 // Close closes the packs. Running calls finish.

@@ -33,7 +33,7 @@ type LinkChange struct {
 	Old, New plumbing.Hash
 }
 
-// Files is the number of files in which the commits differ.
+// Files returns the number of files in which the commits differ.
 func (c *Changes) Files() int { return c.Added + c.Changed + c.Removed }
 
 // Diff compares the trees of two commits, reading only folders that differ. A zero old is the empty tree, a zero next
@@ -139,7 +139,7 @@ func (d *differ) dir(a, b plumbing.Hash, path string, depth int) error {
 	return nil
 }
 
-// link is the commit that a gitlink names, zero for anything else.
+// link returns the commit that a gitlink names, zero for anything else.
 func link(it *Item) plumbing.Hash {
 	if it.Mode != object.ModeGitlink {
 		return plumbing.ZeroHash

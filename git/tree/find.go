@@ -10,7 +10,7 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// findEntry walks from a commit's top to the entry at name; ok is false where there is none.
+// findEntry walks from a commit's top to the entry at name; ok is false if there is none.
 func findEntry(objs Objects, commit plumbing.Hash, name string) (Item, bool, error) {
 	c, err := ReadCommit(objs, commit)
 	if err != nil {
@@ -39,7 +39,7 @@ func findEntry(objs Objects, commit plumbing.Hash, name string) (Item, bool, err
 	return at, true, nil
 }
 
-// File is a regular file of a commit, nil where there is none of that name. One over 10 MiB is fault.Refused.
+// File returns a regular file of a commit, nil if there is none of that name. One over 10 MiB is fault.Refused.
 func File(objs Objects, commit plumbing.Hash, name string) ([]byte, error) {
 	it, ok, err := findEntry(objs, commit, path.Clean(name))
 	if err != nil || !ok || !object.SameType(it.Mode, object.ModeFile) {
@@ -53,7 +53,7 @@ func File(objs Objects, commit plumbing.Hash, name string) ([]byte, error) {
 	return Get(objs, it.Hash, plumbing.BlobObject)
 }
 
-// Gitlink is the commit of the gitlink at a path, zero where there is none.
+// Gitlink returns the commit of the gitlink at a path, zero if there is none.
 func Gitlink(objs Objects, commit plumbing.Hash, name string) (plumbing.Hash, error) {
 	it, ok, err := findEntry(objs, commit, path.Clean(name))
 	if err != nil || !ok || it.Mode != object.ModeGitlink {

@@ -16,12 +16,12 @@ import (
 	"corpus-git/git/object"
 )
 
-// FS is the folder sub ("" or "." for all) of a commit as a read-only file system, straight from objects, without a checkout and without
+// FS returns the folder sub ("" or "." for all) of a commit as a read-only file system, straight from objects, without a checkout and without
 // conversion. It is an fs.ReadDirFS, fs.ReadFileFS and fs.StatFS.
 //
 // Symbolic links are followed inside the commit's tree, also out of sub, and never out of the tree: a link to an absolute path or above
 // the top is fs.ErrNotExist. ReadDir and Lstat show links as links. Submodules are empty folders. Every file's time is the commit's.
-// ctx bounds all reading through the result. A sub that is not there is an error that matches fs.ErrNotExist.
+// ctx bounds all reading through the result. A sub that does not exist is an error that matches fs.ErrNotExist.
 func FS(ctx context.Context, objs Objects, commit plumbing.Hash, sub string) (fs.FS, error) {
 	return treeWith(ctx, objs, commit, sub, nil)
 }
@@ -207,7 +207,7 @@ func (t *treeFS) Lstat(name string) (fs.FileInfo, error) {
 	return t.info(n)
 }
 
-// ReadLink is the target of a symbolic link, as the commit has it.
+// ReadLink returns the target of a symbolic link, as the commit has it.
 func (t *treeFS) ReadLink(name string) (string, error) {
 	n, err := t.find("readlink", name, false)
 	if err != nil {

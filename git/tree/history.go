@@ -36,9 +36,9 @@ type Advance struct {
 	// Commits is the number of commits that only the new one has; Lost those that only the old one has. Where commit dates are not in
 	// order, for example because of a wrong clock, both may be too high.
 	Commits, Lost int
-	// More is true where counting stopped at the limit.
+	// More is true if counting stopped at the limit.
 	More bool
-	// FastForward is true where the new one contains the old one (or there is no old one). It is exact unless More.
+	// FastForward is true if the new one contains the old one (or there is no old one). It is exact unless More.
 	FastForward bool
 }
 

@@ -60,7 +60,7 @@ func (u *union) add(modules []Submodule, links map[plumbing.Hash]plumbing.Hash) 
 	return nil
 }
 
-// in is the first store that has an object, or the project's own.
+// in returns the first store that has an object, or the project's own.
 func (u *union) in(h plumbing.Hash) Objects {
 	if ok, err := u.Objects.Has(h); ok || err != nil {
 		return u.Objects

@@ -204,7 +204,7 @@ func (h *history) recent(tips []plumbing.Hash, since int64, not []plumbing.Hash)
 	return edge, inside, nil
 }
 
-// reachable are those of targets that tips lead to.
+// reachable returns those of targets that tips lead to.
 func (h *history) reachable(tips, targets []plumbing.Hash) ([]plumbing.Hash, error) {
 	left := hashSet{}
 	for _, t := range targets {

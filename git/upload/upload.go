@@ -22,9 +22,9 @@ import (
 type Refs interface {
 	// ListReadable returns the refs below a prefix in byte order, symbolic ones resolved, and separately those that can't be read.
 	ListReadable(prefix string) ([]refs.Ref, []refs.Broken, error)
-	// Head is the branch that HEAD points to, "" where it is detached.
+	// Head returns the branch that HEAD points to, "" if it is detached.
 	Head() (string, error)
-	// Get is where a ref points to, zero where there is none.
+	// Get is where a ref points to, zero if there is none.
 	Get(name string) (plumbing.Hash, error)
 }
 
@@ -208,7 +208,7 @@ func (s *session) load() error {
 	return nil
 }
 
-// head is the branch that HEAD names, "" where it names none that can be read.
+// head returns the branch that HEAD names, "" if it names none that can be read.
 func (s *session) head() (string, error) {
 	head, err := s.req.Refs.Head()
 	if errors.Is(err, refs.ErrCorrupt) {
@@ -217,7 +217,7 @@ func (s *session) head() (string, error) {
 	return head, err
 }
 
-// peeled is the target of an annotated tag; zero for everything else.
+// peeled returns the target of an annotated tag; zero for everything else.
 func (s *session) peeled(r *refs.Ref) (plumbing.Hash, error) {
 	if !r.Peeled.IsZero() {
 		return r.Peeled, nil

@@ -226,7 +226,7 @@ func (n *negotiation) have(line string) error {
 	return n.w.Linef("ACK %s continue", id)
 }
 
-// negotiate0 finds out what the client has. done is false where a stateless client will send another request. Source: gitprotocol-pack(5),
+// negotiate0 finds out what the client has. done is false if a stateless client will send another request. Source: gitprotocol-pack(5),
 // "Packfile Negotiation".
 func (s *session) negotiate0(h *history, f *fetch, ack int, noDone bool) (done bool, err error) {
 	n := negotiation{session: s, h: h, f: f, ack: ack}

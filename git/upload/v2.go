@@ -37,7 +37,7 @@ func (s *session) serve2() error {
 }
 
 // command serves one command, or reads one that is over the limit and refuses it: a client that still writes would not read the reason.
-// more is false where the client is done.
+// more is false if the client is done.
 func (s *session) command(over bool) (more bool, err error) {
 	l := s.req.Limits
 	s.r.Reset(pktline.Limits{Lines: l.Wants + l.Haves + 100_000})

@@ -13,7 +13,7 @@ import (
 type Entry struct {
 	Seq  int64     `json:"seq"`
 	Time time.Time `json:"time"`
-	// Actor is the name of the key, or the local user's name; "" where nobody was authenticated.
+	// Actor is the name of the key, or the local user's name; "" if nobody was authenticated.
 	Actor       string `json:"actor"`
 	Fingerprint string `json:"fingerprint,omitempty"`
 	// From is the remote address, or "local".
@@ -87,7 +87,7 @@ func (l *Log) insert(ctx context.Context, d db.Execer, e Entry) (seq int64, err 
 	return res.LastInsertId()
 }
 
-// Count is how many entries there are.
+// Count returns how many entries there are.
 func (l *Log) Count(ctx context.Context) (n int64, err error) {
 	err = l.DB.QueryRowContext(ctx, `SELECT count(*) FROM audit`).Scan(&n)
 	return n, err

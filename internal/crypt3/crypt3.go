@@ -18,7 +18,7 @@ import (
 // Letters are the 64 characters of crypt(3) for salts and hashes.
 const Letters = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// Hash is the hash of a password with a setting such as $6$salt; what follows the salt is ignored. ok is false where the setting names
+// Hash returns the hash of a password with a setting such as $6$salt; what follows the salt is ignored. ok is false if the setting names
 // another method, or a number of rounds.
 func Hash(password, setting string) (hashed string, ok bool) {
 	f := strings.Split(setting, "$")
@@ -51,7 +51,7 @@ func encode(out *strings.Builder, x, y, z byte, n int) {
 	}
 }
 
-// MD5 is the hash of the MD5 method for the given prefix: $1$, or $apr1$ for Apache's.
+// MD5 returns the hash of the MD5 method for the given prefix: $1$, or $apr1$ for Apache's.
 func MD5(password, salt, name string) string {
 	p, s := []byte(password), []byte(salt)
 	bin := md5.Sum([]byte(password + salt + password))

@@ -131,7 +131,7 @@ func SetWriter(ctx context.Context, d *sql.DB, release string) error {
 	return err
 }
 
-// writer is what SetWriter recorded.
+// writer returns what SetWriter recorded.
 func writer(ctx context.Context, tx *sql.Tx) (release string) {
 	_ = tx.QueryRowContext(ctx, `SELECT release FROM writer`).Scan(&release) // from before that table existed: unknown
 	return release

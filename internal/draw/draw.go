@@ -14,7 +14,7 @@ import (
 // Variable is the environment variable that holds the number to begin with.
 const Variable = "CORPUS_GIT_CRASH_SEED"
 
-// Seed is the number in CORPUS_GIT_CRASH_SEED, 1 without it, and it is logged. Something else than a number fails the test.
+// Seed returns the number in CORPUS_GIT_CRASH_SEED, 1 without it, and it is logged. Something else than a number fails the test.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
 	seed := uint64(1)
@@ -29,7 +29,7 @@ func Seed(t testing.TB) uint64 {
 	return seed
 }
 
-// Below is a number from 0 to n-1 that follows from the seed and the test's name.
+// Below returns a number from 0 to n-1 that follows from the seed and the test's name.
 func Below(t testing.TB, n int) int {
 	t.Helper()
 	name := uint64(0)

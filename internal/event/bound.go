@@ -41,7 +41,7 @@ func (b *bound) holds(size int64, e Event) bool {
 	return false
 }
 
-// room is how much is kept.
+// room returns how much is kept.
 func (b *bound) room() int64 {
 	return max(min(lastMost, b.limit/2-b.written), lastLeast)
 }

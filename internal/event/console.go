@@ -60,7 +60,7 @@ func (c *Console) Show(e Event) (n int, err error) {
 	return len(lines), nil
 }
 
-// at is the prefix of a line.
+// at returns the prefix of a line.
 func (c *Console) at(t time.Time) string {
 	if !c.style.Times {
 		return ""

@@ -85,7 +85,7 @@ func scan(f *os.File) (seq uint64, size int64, err error) {
 	}
 }
 
-// Append cleans, redacts, numbers and writes e, and wakes the followers. It returns the event's number, 0 where the log is so long that e
+// Append cleans, redacts, numbers and writes e, and wakes the followers. It returns the event's number, 0 if the log is so long that e
 // is kept back (see Limit). A write error is kept and returned by Sync and Close; it never stops a deployment. When Append returns the
 // event survives a crash of this process, and a crash of the machine after the next Sync.
 func (l *Log) Append(e Event) uint64 {
@@ -270,7 +270,7 @@ func (l *Log) Follow(ctx context.Context, seq uint64) iter.Seq2[Event, error] {
 // lastBytes is more than the last event of a log takes: a verdict is one line.
 const lastBytes = 64 << 10
 
-// Last is the last event of a log that has no writer, without reading all of it; ok is false where there is none. An event longer than 64
+// Last returns the last event of a log that has no writer, without reading all of it; ok is false if there is none. An event longer than 64
 // KiB is not found.
 func Last(path string) (e Event, ok bool, err error) {
 	f, err := os.Open(path)

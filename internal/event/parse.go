@@ -19,7 +19,7 @@ func parse(line []byte, e *Event) error {
 	return json.Unmarshal(line, e)
 }
 
-// parser reads JSON as Marshal writes an Event, without white space; ok is false where there is anything else.
+// parser reads JSON as Marshal writes an Event, without white space; ok is false if there is anything else.
 type parser struct {
 	b []byte
 	i int

@@ -133,7 +133,7 @@ func (o OS) Run(ctx context.Context, c Cmd) (Status, error) {
 	return status(cmd.ProcessState), err
 }
 
-// command is the child process of c, whose program is path, without its environment.
+// command returns the child process of c, whose program is path, without its environment.
 func command(c Cmd, path string) *exec.Cmd {
 	argv := c.Argv
 	if c.Umask != nil {

@@ -74,7 +74,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is what was kept; when something was cut off, it starts at the first whole line.
+// String returns what was kept; when something was cut off, it starts at the first whole line.
 func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

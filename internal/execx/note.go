@@ -37,7 +37,7 @@ func openNote(dir string) note {
 	return note{f.Name()}
 }
 
-// env is the environment variable for the command.
+// env returns the environment variable for the command.
 func (n note) env() []string {
 	if n.path == "" {
 		return nil

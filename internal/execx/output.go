@@ -26,7 +26,7 @@ type output struct {
 // outputs are the pipes of one command.
 type outputs []*output
 
-// pipeOutputs gives cmd pipes in place of writers that are not files.
+// pipeOutputs returns cmd pipes in place of writers that are not files.
 func pipeOutputs(cmd *exec.Cmd) (outputs, error) {
 	var all outputs
 	same := sameWriter(cmd.Stdout, cmd.Stderr)

@@ -84,7 +84,7 @@ func reapOnce(proc string, notes []noted, seen map[int]bool) (int, error) {
 	return n, nil
 }
 
-// sessionPIDs are the live processes of a session: those that its leader, which started at start, or its descendants started.
+// sessionPIDs returns the live processes of a session: those that its leader, which started at start, or its descendants started.
 func sessionPIDs(proc string, leader int, start uint64) ([]int, error) {
 	dirs, err := filepath.Glob(filepath.Join(proc, "[0-9]*"))
 	if err != nil {

@@ -42,7 +42,7 @@ func (k Kind) String() string {
 	}
 }
 
-// ExitCode is the exit status of a command that ends with this kind.
+// ExitCode returns the exit status of a command that ends with this kind.
 // 70 is EX_SOFTWARE of sysexits.h.
 func (k Kind) ExitCode() int {
 	switch k {
@@ -115,7 +115,7 @@ func (e *Error) Error() string {
 	return strings.Join(parts, ": ")
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // New makes an Error of a kind; format and args are those of fmt.Errorf, %w included.
@@ -144,7 +144,7 @@ func (e *Error) WithPos(p Pos) *Error {
 	return &c
 }
 
-// KindOf is the kind of the outermost Error in err's chain, Internal where there is none.
+// KindOf returns the kind of the outermost Error in err's chain, Internal if there is none.
 func KindOf(err error) Kind {
 	var e *Error
 	if errors.As(err, &e) {
@@ -153,7 +153,7 @@ func KindOf(err error) Kind {
 	return Internal
 }
 
-// HintOf is the first hint found in err's chain, "" where there is none.
+// HintOf returns the first hint found in err's chain, "" if there is none.
 func HintOf(err error) string {
 	for err != nil {
 		var e *Error
@@ -168,7 +168,7 @@ func HintOf(err error) string {
 	return ""
 }
 
-// FixOf is the first fix in an error chain.
+// FixOf returns the first fix in an error chain.
 func FixOf(err error) (f Fix, ok bool) {
 	for err != nil {
 		var e *Error
@@ -183,7 +183,7 @@ func FixOf(err error) (f Fix, ok bool) {
 	return Fix{}, false
 }
 
-// Cause is what is wrong, without its place, and without the operation where the place is known.
+// Cause returns what is wrong, without its place, and without the operation where the place is known.
 func Cause(err error) string {
 	var f *Error
 	if !errors.As(err, &f) || f.At == (Pos{}) || f.Err == nil {
@@ -192,7 +192,7 @@ func Cause(err error) string {
 	return f.Err.Error()
 }
 
-// PosOf is the first place found in err's chain; ok is false where there is none.
+// PosOf returns the first place found in err's chain; ok is false if there is none.
 func PosOf(err error) (p Pos, ok bool) {
 	for err != nil {
 		var e *Error
@@ -207,7 +207,7 @@ func PosOf(err error) (p Pos, ok bool) {
 	return Pos{}, false
 }
 
-// ExitCode is the exit status of a command that ended with err: 0 for nil.
+// ExitCode returns the exit status of a command that ended with err: 0 for nil.
 func ExitCode(err error) int {
 	if err == nil {
 		return 0

@@ -3,7 +3,7 @@ package nearest
 
 import "strings"
 
-// To returns the name that is nearest to what was typed, "" where none is near: about one character in three may differ, and case does not
+// To returns the name that is nearest to what was typed, "" if none is near: about one character in three may differ, and case does not
 // count. Of equally near ones it returns the first.
 func To(typed string, names []string) string {
 	best, at := "", 1+len(typed)/3
@@ -15,7 +15,7 @@ func To(typed string, names []string) string {
 	return best
 }
 
-// distance is the Levenshtein distance.
+// distance returns the Levenshtein distance.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -47,7 +47,7 @@ func Make[T any](n int) *Block[T] {
 	return b
 }
 
-// Slice is the table. It is valid until Free, and while the caller holds the Block.
+// Slice returns the table. It is valid until Free, and while the caller holds the Block.
 func (b *Block[T]) Slice() []T { return b.s }
 
 // Free frees the memory. A second time, and on nil, it does nothing.

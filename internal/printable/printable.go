@@ -99,7 +99,7 @@ func Text(s string) string {
 	return b.String()
 }
 
-// JSON is the same document (RFC 8259) with the characters escaped that Line would escape and encoding/json does not, for readers in a
+// JSON returns the same document (RFC 8259) with the characters escaped that Line would escape and encoding/json does not, for readers in a
 // terminal.
 func JSON(doc []byte) []byte {
 	at := bytes.IndexFunc(doc, beyondASCII)
@@ -198,7 +198,7 @@ func Shorten(s string, n int) string {
 	return string([]rune(s)[:max(n-1, 0)]) + "…"
 }
 
-// Caret is a line that points at column col (from 1) of the line text above it: tabs stay tabs, everything else becomes a space.
+// Caret returns a line that points at column col (from 1) of the line text above it: tabs stay tabs, everything else becomes a space.
 func Caret(text string, col int) string {
 	var b strings.Builder
 	n := 1

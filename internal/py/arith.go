@@ -24,7 +24,7 @@ func badOperands(op string, a, b any) error {
 	return Errorf(TypeError, "unsupported operand type(s) for %s: '%s' and '%s'", op, TypeName(a), TypeName(b))
 }
 
-// BinaryOp is an object with its own arithmetic; ok is false where it does not know the other operand.
+// BinaryOp is an object with its own arithmetic; ok is false if it does not know the other operand.
 type BinaryOp interface {
 	Binary(o *Ops, op string, other any, reflected bool) (v any, ok bool, err error)
 }
@@ -67,7 +67,7 @@ func floats(a, b any) (x, y float64, err error) {
 	return
 }
 
-// Add is a + b.
+// Add returns a + b.
 func (o *Ops) Add(a, b any) (any, error) {
 	switch x := a.(type) {
 	case int64:
@@ -127,7 +127,7 @@ func (o *Ops) concat(a, b []any) ([]any, error) {
 	return append(append(out, a...), b...), nil
 }
 
-// Sub is a - b.
+// Sub returns a - b.
 func (o *Ops) Sub(a, b any) (any, error) {
 	if x, ok := a.(int64); ok {
 		if y, ok := b.(int64); ok {
@@ -149,7 +149,7 @@ func (o *Ops) Sub(a, b any) (any, error) {
 	return nil, badOperands("-", a, b)
 }
 
-// Mul is a * b.
+// Mul returns a * b.
 func (o *Ops) Mul(a, b any) (any, error) {
 	if x, ok := a.(int64); ok {
 		if y, ok := b.(int64); ok {

@@ -5,7 +5,7 @@ import (
 	"math/big"
 )
 
-// Div is a / b.
+// Div returns a / b.
 func (o *Ops) Div(a, b any) (any, error) {
 	ok, float := numbers(a, b)
 	if !ok {
@@ -62,7 +62,7 @@ func floorMod(x, y float64) (q, m float64) {
 	return q, m
 }
 
-// FloorDiv is a // b.
+// FloorDiv returns a // b.
 func (o *Ops) FloorDiv(a, b any) (any, error) {
 	ok, float := numbers(a, b)
 	if !ok {
@@ -102,7 +102,7 @@ func intDivmod(a, b any) (q, m *big.Int, err error) {
 	return q, m, nil
 }
 
-// Mod is a % b: formatting where a is a string.
+// Mod returns a % b: formatting where a is a string.
 func (o *Ops) Mod(a, b any) (any, error) {
 	if x, ok := a.(int64); ok {
 		if y, ok := b.(int64); ok && y > 0 {
@@ -141,7 +141,7 @@ func (o *Ops) Mod(a, b any) (any, error) {
 	return o.checkBig(m)
 }
 
-// Pow is a ** b.
+// Pow returns a ** b.
 func (o *Ops) Pow(a, b any) (any, error) {
 	ok, float := numbers(a, b)
 	if !ok {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Equal is a == b without limits; a comparison that fails counts as unequal.
+// Equal returns a == b without limits; a comparison that fails counts as unequal.
 func Equal(a, b any) bool {
 	eq, err := (*Ops)(nil).Equal(a, b)
 	return err == nil && eq
@@ -15,7 +15,7 @@ func Equal(a, b any) bool {
 // compared are the bytes of two texts that a comparison reads in the time of a step.
 const compared = 1024
 
-// Equal is a == b.
+// Equal returns a == b.
 func (o *Ops) Equal(a, b any) (bool, error) { return o.equal(a, b, 0) }
 
 func (o *Ops) equal(a, b any, depth int) (bool, error) {
@@ -114,7 +114,7 @@ func (o *Ops) equalDict(a, b *Dict, depth int) (bool, error) {
 	return true, nil
 }
 
-// numCompare compares two numbers exactly; ok is false where one is not a number, or is NaN.
+// numCompare compares two numbers exactly; ok is false if one is not a number, or is NaN.
 // A NaN compares as c=2, ok=true against any number: neither equal nor ordered.
 func numCompare(a, b any) (c int, ok bool) {
 	if x, isInt := a.(int64); isInt {
@@ -156,7 +156,7 @@ func numCompare(a, b any) (c int, ok bool) {
 	return ra.Cmp(rb), true
 }
 
-// exact gives a finite number as a big.Float that loses nothing.
+// exact returns a finite number as a big.Float that loses nothing.
 func exact(v any) (*big.Float, bool) {
 	if f, ok := v.(float64); ok {
 		return new(big.Float).SetFloat64(f), true

@@ -8,7 +8,7 @@ import (
 // longText is the size in bytes from which a concatenated text may be appended to in place.
 const longText = 4096
 
-// Concat is the texts one after the other.
+// Concat returns the texts one after the other.
 //
 // A template that builds a long text piece by piece (s = s ~ piece) would copy all of it for each piece. So the buffer of the last long
 // result is kept, with spare room once it was appended to: where the first text is that result, only the rest is written, after the part

@@ -60,7 +60,7 @@ func NewDict(kv ...any) *Dict {
 // maxTupleKey bounds the encoded form of a tuple used as a key: nested tuples can grow exponentially.
 const maxTupleKey = 1 << 16
 
-// hashKey gives the comparable form of a key.
+// hashKey returns the comparable form of a key.
 func hashKey(k any) (any, error) {
 	switch x := k.(type) {
 	case string:
@@ -156,7 +156,7 @@ func encodeKey(b []byte, v any, depth int) ([]byte, error) {
 	return b, nil
 }
 
-// Hashable is nil where v can be a key, else the TypeError that Python raises.
+// Hashable is nil if v can be a key, else the TypeError that Python raises.
 func Hashable(v any) error {
 	_, err := hashKey(v)
 	return err
@@ -195,7 +195,7 @@ func (d *Dict) findStr(s string) int {
 	return -1
 }
 
-// Len is the number of keys. A nil Dict is empty.
+// Len returns the number of keys. A nil Dict is empty.
 func (d *Dict) Len() int {
 	if d == nil {
 		return 0
@@ -203,7 +203,7 @@ func (d *Dict) Len() int {
 	return d.live
 }
 
-// Get is the value of a key; ok is false where there is none, or where the key cannot be one.
+// Get returns the value of a key; ok is false if there is none, or where the key cannot be one.
 func (d *Dict) Get(key any) (v any, ok bool) {
 	v, ok, _ = d.Lookup(key)
 	return v, ok
@@ -307,13 +307,13 @@ func (d *Dict) reindex() {
 	}
 }
 
-// Delete removes a key; false where it was not there.
+// Delete removes a key; false if it was not there.
 func (d *Dict) Delete(key any) bool {
 	_, ok := d.Pop(key)
 	return ok
 }
 
-// Pop removes a key and gives its value; ok is false where it was not there.
+// Pop removes a key and gives its value; ok is false if it was not there.
 func (d *Dict) Pop(key any) (v any, ok bool) {
 	if d == nil {
 		return nil, false
@@ -343,7 +343,7 @@ func (d *Dict) Pop(key any) (v any, ok bool) {
 // Clear removes every key.
 func (d *Dict) Clear() { *d = Dict{} }
 
-// Keys are the keys in order, in a slice of their own.
+// Keys returns the keys in order, in a slice of their own.
 func (d *Dict) Keys() []any {
 	out := make([]any, 0, d.Len())
 	for _, e := range d.all() {
@@ -354,7 +354,7 @@ func (d *Dict) Keys() []any {
 	return out
 }
 
-// Values are the values in the order of the keys, in a slice of their own.
+// Values returns the values in the order of the keys, in a slice of their own.
 func (d *Dict) Values() []any {
 	out := make([]any, 0, d.Len())
 	for _, e := range d.all() {
@@ -365,7 +365,7 @@ func (d *Dict) Values() []any {
 	return out
 }
 
-// Items are the entries in order, in a slice of their own.
+// Items returns the entries in order, in a slice of their own.
 func (d *Dict) Items() []Item {
 	out := make([]Item, 0, d.Len())
 	for _, e := range d.all() {
@@ -392,7 +392,7 @@ func (d *Dict) Range(fn func(key, val any) bool) {
 	}
 }
 
-// Copy is a shallow copy. A nil Dict gives an empty one.
+// Copy returns a shallow copy. A nil Dict gives an empty one.
 func (d *Dict) Copy() *Dict {
 	out := &Dict{ordered: d.KeepsOrder()}
 	out.Update(d)

@@ -329,7 +329,7 @@ func (o *Ops) formatFloat(x float64, f *fieldSpec, unknown func() error) (string
 	return o.padNumber(sign, "", digits+suffix, f)
 }
 
-// shortFloat is a float with a precision and no type: like g, but with a digit after the point.
+// shortFloat returns a float with a precision and no type: like g, but with a digit after the point.
 func shortFloat(x float64, prec int) string {
 	if math.IsInf(x, 0) || math.IsNaN(x) {
 		return floatDigits(x, prec, 'g', false)

@@ -27,7 +27,7 @@ func (o *Ops) Iter(v any) (Iterator, error) {
 	return nil, Errorf(TypeError, "'%s' object is not iterable", TypeName(v))
 }
 
-// Slice is the items of list(v), in a slice that the caller may keep but not write to.
+// Slice returns the items of list(v), in a slice that the caller may keep but not write to.
 func (o *Ops) Slice(v any) ([]any, error) {
 	switch x := v.(type) {
 	case *List:
@@ -247,7 +247,7 @@ func (r *Range) Equal(other any) (bool, error) {
 	return n == 0 || r.Start == q.Start && (n == 1 || r.Step == q.Step), nil
 }
 
-// runeLen is the number of bytes of the first character of s, which is not empty.
+// runeLen returns the number of bytes of the first character of s, which is not empty.
 func runeLen(s string) int {
 	for n := 1; n < len(s) && n < 4; n++ {
 		if s[n]&0xC0 != 0x80 || s[0] < 0xC0 {

@@ -104,7 +104,7 @@ func (d *jsonDecoder) value(depth int) any {
 	return fromNumber(rest[:n])
 }
 
-// jsonNumber is the length of the number that a text begins with, 0 where there is none.
+// jsonNumber returns the length of the number that a text begins with, 0 if there is none.
 func jsonNumber(s string) int {
 	digits := func(i int) int {
 		for i < len(s) && s[i] >= '0' && s[i] <= '9' {
@@ -248,7 +248,7 @@ func (d *jsonDecoder) escape(b *strings.Builder, begin int) {
 	b.WriteRune(r) // a lone surrogate, which no text here can hold, becomes U+FFFD
 }
 
-// unit reads four hexadecimal digits and stays before them; it is negative where there are none.
+// unit reads four hexadecimal digits and stays before them; it is negative if there are none.
 func (d *jsonDecoder) unit() rune {
 	if len(d.s)-d.at < 5 { // the closing quote is part of it
 		return -1

@@ -12,10 +12,10 @@ func NewList(items ...any) *List { return &List{items: items} }
 // ListOf makes a list that takes over the slice; the caller must not use it any more.
 func ListOf(items []any) *List { return &List{items: items} }
 
-// Len is the number of items.
+// Len returns the number of items.
 func (l *List) Len() int { return len(l.items) }
 
-// At is the item at index i, which must be in range (no negative indexes).
+// At returns the item at index i, which must be in range (no negative indexes).
 func (l *List) At(i int) any { return l.items[i] }
 
 // SetAt replaces the item at index i, which must be in range.
@@ -24,8 +24,8 @@ func (l *List) SetAt(i int, v any) { l.items[i] = v }
 // Append adds items at the end.
 func (l *List) Append(v ...any) { l.items = append(l.items, v...) }
 
-// Items is the list's own slice: read only, and valid until the list is next written to.
+// Items returns the list's own slice: read only, and valid until the list is next written to.
 func (l *List) Items() []any { return l.items }
 
-// Copy is a shallow copy.
+// Copy returns a shallow copy.
 func (l *List) Copy() *List { return &List{items: append([]any(nil), l.items...)} }

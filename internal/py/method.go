@@ -9,7 +9,7 @@ import (
 // method is a method of one of Python's own types. self has that type.
 type method func(o *Ops, self any, a args) (any, error)
 
-// methodOf finds a method by name, nil where the type has none such or v is an object.
+// methodOf finds a method by name, nil if the type has none such or v is an object.
 func methodOf(v any, name string) method {
 	switch v.(type) {
 	case string:
@@ -43,7 +43,7 @@ func (o *Ops) CallMethod(v any, name string, argv []any, kw *Dict) (any, error) 
 	return m(o, v, args{name, argv, kw})
 }
 
-// Attr is getattr(v, name); ok is false where there is no such attribute.
+// Attr is getattr(v, name); ok is false if there is no such attribute.
 func (o *Ops) Attr(v any, name string) (attr any, ok bool, err error) {
 	if a, is := v.(Attributer); is {
 		return a.Attr(name)

@@ -23,7 +23,7 @@ func IsInt(v any) bool {
 	return false
 }
 
-// toBig gives an int or bool as a big.Int, which is not to be written to; nil for anything else.
+// toBig returns an int or bool as a big.Int, which is not to be written to; nil for anything else.
 func toBig(v any) *big.Int {
 	switch x := v.(type) {
 	case int64:
@@ -39,7 +39,7 @@ func toBig(v any) *big.Int {
 	return nil
 }
 
-// toInt64 gives an int or bool that fits.
+// toInt64 returns an int or bool that fits.
 func toInt64(v any) (int64, bool) {
 	switch x := v.(type) {
 	case int64:
@@ -53,7 +53,7 @@ func toInt64(v any) (int64, bool) {
 	return 0, false
 }
 
-// toFloat gives a number as a float; an int beyond a float's range is an OverflowError.
+// toFloat returns a number as a float; an int beyond a float's range is an OverflowError.
 func toFloat(v any) (float64, error) {
 	switch x := v.(type) {
 	case float64:

@@ -73,7 +73,7 @@ func trimZeros(s string) string {
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
 }
 
-// intDigits gives |b| in a base.
+// intDigits returns |b| in a base.
 func intDigits(b *big.Int, base int) (string, error) {
 	if base == 10 {
 		s, err := bigStr(b)

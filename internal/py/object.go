@@ -5,7 +5,7 @@ import (
 	"math/big"
 )
 
-// Callable is a value that can be called. kw is nil where no keyword argument was given; its keys are strings.
+// Callable is a value that can be called. kw is nil if no keyword argument was given; its keys are strings.
 type Callable interface {
 	Call(ctx context.Context, args []any, kw *Dict) (any, error)
 }
@@ -35,7 +35,7 @@ func (f *Func) Repr() (string, error) { return "<function " + f.Name + ">", nil 
 // Typed names the Python type of an object; without it the type is "object".
 type Typed interface{ TypeName() string }
 
-// Attributer is an object with attributes (obj.name). ok is false where there is no such attribute.
+// Attributer is an object with attributes (obj.name). ok is false if there is no such attribute.
 type Attributer interface {
 	Attr(name string) (v any, ok bool, err error)
 }
@@ -45,7 +45,7 @@ type AttrSetter interface {
 	SetAttr(name string, v any) error
 }
 
-// Indexer is an object that can be subscripted (obj[key]). ok is false where there is no such item.
+// Indexer is an object that can be subscripted (obj[key]). ok is false if there is no such item.
 type Indexer interface {
 	Item(key any) (v any, ok bool, err error)
 }
@@ -88,7 +88,7 @@ type Failer interface{ Fail() error }
 // Mapping is a dict-like object: it can be turned into a Dict (dict(x), **x, x.items()).
 type Mapping interface{ AsDict() (*Dict, error) }
 
-// TypeName is the name of the Python type of v, as type(v).__name__.
+// TypeName returns the name of the Python type of v, as type(v).__name__.
 func TypeName(v any) string {
 	switch x := v.(type) {
 	case nil:
@@ -115,7 +115,7 @@ func TypeName(v any) string {
 	return "object"
 }
 
-// Norm gives the smallest form of an integer: int64 where it fits, else the *big.Int itself.
+// Norm returns the smallest form of an integer: int64 where it fits, else the *big.Int itself.
 func Norm(b *big.Int) any {
 	if b.IsInt64() {
 		return b.Int64()

@@ -183,7 +183,7 @@ func (o *Ops) reclaim(n int) error {
 	return o.tooMuch()
 }
 
-// inUse is how many bytes of values the last collection found in use.
+// inUse returns how many bytes of values the last collection found in use.
 func inUse() int64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)
@@ -193,7 +193,7 @@ func inUse() int64 {
 	return int64(sample[0].Value.Uint64())
 }
 
-// Context is the context the budget ends with; Background for a nil Ops.
+// Context returns the context the budget ends with; Background for a nil Ops.
 func (o *Ops) Context() context.Context {
 	if o == nil || o.ctx == nil {
 		return context.Background()

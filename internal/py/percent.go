@@ -97,7 +97,7 @@ func (p *percent) number(s string) (n, used int, err error) {
 // maxWidth bounds the width of a formatted field.
 const maxWidth = 1 << 31
 
-// keyed gives the value of the key in parentheses that a conversion begins with, and how long that is; 0 where there is none.
+// keyed returns the value of the key in parentheses that a conversion begins with, and how long that is; 0 if there is none.
 func (p *percent) keyed(s string) (value any, n int, err error) {
 	if s == "" || s[0] != '(' {
 		return nil, 0, nil
@@ -313,7 +313,7 @@ func (p *percent) integer(conv byte, v any, f *fieldSpec) (string, error) {
 	return p.ops.padNumber(sign, prefix, digits, f)
 }
 
-// signOf is the sign that a float shows.
+// signOf returns the sign that a float shows.
 func signOf(x float64, want byte) string {
 	if x < 0 || x == 0 && new(big.Float).SetFloat64(x).Signbit() {
 		return "-"

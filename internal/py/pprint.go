@@ -21,7 +21,7 @@ type pprinter struct {
 	b   strings.Builder
 }
 
-// repr is the one-line form, with sorted keys.
+// repr returns the one-line form, with sorted keys.
 func (p *pprinter) repr(v any, depth int) (string, error) {
 	if depth > maxDepth {
 		return "", Errorf(RecursionError, "maximum recursion depth exceeded")
@@ -82,7 +82,7 @@ func (p *pprinter) text(s string) (string, error) {
 	return Repr(s), nil
 }
 
-// sorted are the entries in order of their keys; keys that cannot be compared are ordered by type.
+// sorted returns the entries in order of their keys; keys that cannot be compared are ordered by type.
 func (p *pprinter) sorted(d *Dict) []Item {
 	items := d.Items()
 	sort.SliceStable(items, func(i, j int) bool {

@@ -45,7 +45,7 @@ func (s *Set) Len() (int, error) { return s.members.Len(), nil }
 // Iter implements Iterable.
 func (s *Set) Iter() (Iterator, error) { return NewIter(s.members.Keys()), nil }
 
-// Items are the members, in a slice of their own.
+// Items returns the members, in a slice of their own.
 func (s *Set) Items() []any { return s.members.Keys() }
 
 // Contains implements Container.
@@ -120,7 +120,7 @@ func (b Bytes) Equal(other any) (bool, error) {
 	return ok && o == b, nil
 }
 
-// Text is the bytes as a str; ok is false where they are not UTF-8.
+// Text returns the bytes as a str; ok is false if they are not UTF-8.
 func (b Bytes) Text() (string, bool) { return string(b), utf8.ValidString(string(b)) }
 
 // IsHashable reports what isinstance(v, collections.abc.Hashable) does: whether the type of v has a hash.

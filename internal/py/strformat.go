@@ -62,7 +62,7 @@ func (f *formatter) run(s string, depth int) (string, error) {
 	return b.String(), nil
 }
 
-// fieldParts are the parts of a replacement field: NAME!CONVERSION:SPEC; conv is 0 where there is none.
+// fieldParts returns the parts of a replacement field: NAME!CONVERSION:SPEC; conv is 0 if there is none.
 func fieldParts(body string) (name string, conv byte, spec string, err error) {
 	name = body
 	bracket := false
@@ -194,7 +194,7 @@ func (f *formatter) value(name string) (any, error) {
 	return f.follow(v, rest)
 }
 
-// follow gives what v has at the attributes and items that rest names.
+// follow returns what v has at the attributes and items that rest names.
 func (f *formatter) follow(v any, rest string) (any, error) {
 	for rest != "" {
 		if rest[0] == '.' {

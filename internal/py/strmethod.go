@@ -104,7 +104,7 @@ func strMethod(name string) method {
 	return nil
 }
 
-// strCase are the methods that map a string to one of another case.
+// strCase returns the methods that map a string to one of another case.
 func strCase(name string) func(string) string {
 	switch name {
 	case "lower":
@@ -207,7 +207,7 @@ func Capitalize(s string) string {
 	return head + Lower(s[n:])
 }
 
-// strIs are the methods that test what a string is made of.
+// strIs returns the methods that test what a string is made of.
 func strIs(name string) func(string) bool {
 	all := func(ok func(rune) bool) func(string) bool {
 		return func(s string) bool {

@@ -116,7 +116,7 @@ func (o *Ops) strList(parts []string) (any, error) {
 	return ListOf(out), nil
 }
 
-// countWords is the number of runs of characters that are not whitespace.
+// countWords returns the number of runs of characters that are not whitespace.
 func countWords(s string) int {
 	n := 0
 	space := true
@@ -246,7 +246,7 @@ func strStrip(_ *Ops, self any, a args) (any, error) {
 	return s, nil
 }
 
-// window is the part of s that optional start and end arguments leave, and the character it starts at.
+// window returns the part of s that optional start and end arguments leave, and the character it starts at.
 func window(s string, start, end any) (part string, from int, ok bool, err error) {
 	n := StrLen(s)
 	if start == Unset {

@@ -24,7 +24,7 @@ func (o *Ops) Len(v any) (int, error) {
 	return 0, Errorf(TypeError, "object of type '%s' has no len()", TypeName(v))
 }
 
-// StrLen is the number of characters of a string.
+// StrLen returns the number of characters of a string.
 func StrLen(s string) int { return utf8.RuneCountInString(s) }
 
 func isASCII(s string) bool {
@@ -47,7 +47,7 @@ func chars(s string) []string {
 	return out
 }
 
-// runeOffset is the byte where character i starts; len(s) where there are fewer.
+// runeOffset returns the byte where character i starts; len(s) where there are fewer.
 func runeOffset(s string, i int) int {
 	if isASCII(s) {
 		return min(i, len(s))

@@ -9,7 +9,7 @@ import (
 
 func isWord(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r) }
 
-// set is what \d and its like are inside brackets; ok is false for other letters.
+// set returns what \d and its like are inside brackets; ok is false for other letters.
 func (t *translator) set(c byte) (in string, ok bool) {
 	ascii := map[byte]string{'d': `0-9`, 'w': `0-9A-Za-z_`, 's': ` \t\n\r\f\x0b`}
 	long := map[byte]string{'d': `\p{Nd}`, 'w': `\p{L}\p{N}_`, 's': `\t\n\x0b\f\r\x1c-\x1f \x85\xa0\p{Z}`}
@@ -212,7 +212,7 @@ func (t *translator) member() (r rune, isSet bool, err error) {
 	return 0, true, nil
 }
 
-// negated is the complement of a set as members of a class: neither engine negates within brackets. What \w and \s leave
+// negated returns the complement of a set as members of a class: neither engine negates within brackets. What \w and \s leave
 // is named by the general categories of Unicode.
 func negated(in string) string {
 	const last = string(unicode.MaxRune)

@@ -30,7 +30,7 @@ type Limits struct {
 	Time time.Duration // of one Find or FindAll
 }
 
-// Templates are the limits of Compile, for expressions in templates.
+// Templates returns the limits of Compile, for expressions in templates.
 func Templates() Limits { return Limits{Text: 256 << 10, Time: 500 * time.Millisecond} }
 
 // ErrLimit is the error of a text that is too long to backtrack in, and of a match that takes too long.
@@ -111,7 +111,7 @@ func (r *Regexp) slow(nonEmpty bool) (*regexp2.Regexp, error) {
 	return re, nil
 }
 
-// backtracker gives one that no other search uses.
+// backtracker returns one that no other search uses.
 func (r *Regexp) backtracker() (*backtracker, error) {
 	if b, ok := r.spare.Get().(*backtracker); ok {
 		return b, nil
@@ -124,7 +124,7 @@ func (r *Regexp) backtracker() (*backtracker, error) {
 	return &backtracker{re, longer}, err
 }
 
-// Groups is the number of groups.
+// Groups returns the number of groups.
 func (r *Regexp) Groups() int { return r.info.groups }
 
 // backtracks reports whether only the backtracking engine gives Python's answer for this text.
@@ -152,7 +152,7 @@ func (r *Regexp) Cost(text string) int {
 // A Match is the byte offsets of the match and its groups in pairs, -1 for a group that took no part.
 type Match []int
 
-// Group is the text of a group in the text that was searched; ok is false where it took no part.
+// Group returns the text of a group in the text that was searched; ok is false if it took no part.
 func (m Match) Group(text string, n int) (s string, ok bool) {
 	if 2*n+1 >= len(m) || m[2*n] < 0 {
 		return "", false
@@ -160,7 +160,7 @@ func (m Match) Group(text string, n int) (s string, ok bool) {
 	return text[m[2*n]:m[2*n+1]], true
 }
 
-// Find gives the first match in the text, nil where there is none. atStart: only at the beginning of the text, as re.match.
+// Find returns the first match in the text, nil if there is none. atStart: only at the beginning of the text, as re.match.
 // The error is ErrLimit.
 func (r *Regexp) Find(text string, atStart bool) (Match, error) {
 	all, err := r.all(text, atStart, 1)
@@ -170,7 +170,7 @@ func (r *Regexp) Find(text string, atStart bool) (Match, error) {
 	return all[0], nil
 }
 
-// FindAll gives all matches, as re.sub replaces them. The error is ErrLimit.
+// FindAll returns all matches, as re.sub replaces them. The error is ErrLimit.
 func (r *Regexp) FindAll(text string) ([]Match, error) { return r.all(text, false, -1) }
 
 func (r *Regexp) all(text string, atStart bool, most int) ([]Match, error) {
@@ -226,7 +226,7 @@ func (r *Regexp) all(text string, atStart bool, most int) ([]Match, error) {
 	return out, nil
 }
 
-// match gives a match of the backtracking engine, which counts characters; offsets are where they begin.
+// match returns a match of the backtracking engine, which counts characters; offsets are where they begin.
 func (r *Regexp) match(m *regexp2.Match, offsets []int) Match {
 	out := make(Match, 0, 2*(r.Groups()+1))
 	for n := range r.Groups() + 1 {
@@ -240,7 +240,7 @@ func (r *Regexp) match(m *regexp2.Match, offsets []int) Match {
 	return out
 }
 
-// automaton is all with Go's engine.
+// automaton returns all with Go's engine.
 func (r *Regexp) automaton(text string, atStart bool, most int) []Match {
 	if most == 1 {
 		m := r.fast.FindStringSubmatchIndex(text)
@@ -365,7 +365,7 @@ func (r *Regexp) Template(repl string) (*Template, error) {
 	return t, nil
 }
 
-// Size is the length of the text that Replace gives.
+// Size returns the length of the text that Replace gives.
 func (t *Template) Size(text string, all []Match) int {
 	n := len(text)
 	for _, m := range all {

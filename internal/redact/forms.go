@@ -15,7 +15,7 @@ import (
 // encodedBytes is the length from which the encoded forms of a value are hidden too: encodings of shorter values occur by chance.
 const encodedBytes = 8
 
-// forms are the texts by which a value may appear. The first is the value itself.
+// forms returns the texts by which a value may appear. The first is the value itself.
 func forms(v string) []string {
 	out := quoted(v)
 	for line := range strings.FieldsFuncSeq(v, func(r rune) bool { return r == '\n' || r == '\r' }) {
@@ -34,7 +34,7 @@ func forms(v string) []string {
 	return out
 }
 
-// quoted are the value and its escaped forms in JSON, YAML, Python, shells and XML.
+// quoted returns the value and its escaped forms in JSON, YAML, Python, shells and XML.
 func quoted(v string) []string {
 	out := []string{v,
 		jsonEscape(v, false), jsonEscape(v, true),
@@ -133,7 +133,7 @@ func shellWord(v string) string {
 	return b.String()
 }
 
-// urlForms are the percent-encoded forms that common libraries write. Source: RFC 3986, section 2.
+// urlForms returns the percent-encoded forms that common libraries write. Source: RFC 3986, section 2.
 func urlForms(v string) []string {
 	var out []string
 	for _, safe := range []string{"-_.~", "-_.~/", "-_.~$&+,/:;=@", "-_.~$&+=:@", "-_.~!*'()", "-_.", "-_.*"} {
@@ -164,7 +164,7 @@ func urlForms(v string) []string {
 	return out
 }
 
-// bytesOf are the bytes of a value beyond ASCII in other encodings than UTF-8. In ASCII they are those of UTF-8 with NULs between,
+// bytesOf returns the bytes of a value beyond ASCII in other encodings than UTF-8. In ASCII they are those of UTF-8 with NULs between,
 // which are not significant.
 func bytesOf(v string) []string {
 	ascii := true
@@ -196,7 +196,7 @@ func bytesOf(v string) []string {
 	return append(out, octal.String(), hexa.String())
 }
 
-// encoded are the base64 forms of a value that is anywhere inside what was encoded, and the hexadecimal ones.
+// encoded returns the base64 forms of a value that is anywhere inside what was encoded, and the hexadecimal ones.
 func encoded(v string) []string {
 	lower := hex.EncodeToString([]byte(v))
 	out := []string{lower, strings.ToUpper(lower)}
@@ -228,7 +228,7 @@ func encoded(v string) []string {
 	return out
 }
 
-// base64Forms are the base64 texts in which v is, padded or not, in both alphabets (RFC 4648, sections 4 and 5): v
+// base64Forms returns the base64 texts in which v is, padded or not, in both alphabets (RFC 4648, sections 4 and 5): v
 // anywhere inside what was encoded, and v as the end of it, with and without the line break that echo adds.
 func base64Forms(v string) []string {
 	var out []string

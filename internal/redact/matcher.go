@@ -95,7 +95,7 @@ func newMatcher(secrets []Secret, known map[string][]pattern) *matcher {
 	return m
 }
 
-// patterns are those of all forms of a value.
+// patterns returns those of all forms of a value.
 func (t *text) patterns(v string) (out []pattern) {
 	had := map[string]bool{}
 	for _, form := range forms(v) {
@@ -135,7 +135,7 @@ func (m *matcher) add(p pattern, seen map[string]bool) {
 	m.patterns = append(m.patterns, p)
 }
 
-// label is what is shown in a secret's place. Keys are not secret, but one may hold another key's value.
+// label returns what is shown in a secret's place. Keys are not secret, but one may hold another key's value.
 func label(of Secret, secrets []Secret) string {
 	clean := strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -299,7 +299,7 @@ func unseen(r rune) bool {
 	return unicode.Is(unicode.Cf, r) || r == 0x2028 || r == 0x2029
 }
 
-// escape is the length of the control sequence at the start of s (ECMA-48: ESC [ parameters, a final byte), 0 for none.
+// escape returns the length of the control sequence at the start of s (ECMA-48: ESC [ parameters, a final byte), 0 for none.
 func escape(s string) int {
 	if len(s) < 3 || s[1] != '[' {
 		return 0
@@ -347,7 +347,7 @@ type match struct {
 	cutOff, whole, cutOffLab int
 }
 
-// key is the first keyLen significant bytes from p on.
+// key returns the first keyLen significant bytes from p on.
 func (t *text) key(p int) uint32 {
 	s := t.sig[p : p+keyLen]
 	return uint32(s[0])<<24 | uint32(s[1])<<16 | uint32(s[2])<<8 | uint32(s[3])

@@ -25,7 +25,7 @@ func Secrets(pillar *py.Dict, code []string) []Secret {
 	return w.out
 }
 
-// Shown are the values that redact_show of a pillar names.
+// Shown returns the values that redact_show of a pillar names.
 func Shown(pillar *py.Dict) map[string]bool {
 	w := walker{seen: map[any]bool{}}
 	w.readAllShow(pillar)

@@ -40,7 +40,7 @@ func New(secrets []Secret) *Redactor {
 	return r
 }
 
-// None is a Redactor that hides nothing, for texts that cannot hold a secret.
+// None returns a Redactor that hides nothing, for texts that cannot hold a secret.
 func None() *Redactor { return New(nil) }
 
 // Extend adds secrets; open texts and streams use them from their next write on. Extending a zero Redactor opens it.
@@ -67,7 +67,7 @@ func (r *Redactor) Extend(secrets []Secret) {
 	r.match.Store(newMatcher(r.secrets, r.known))
 }
 
-// matcher is nil for a closed Redactor.
+// matcher returns nil for a closed Redactor.
 func (r *Redactor) matcher() *matcher {
 	if r == nil {
 		return nil
@@ -131,7 +131,7 @@ type Writer struct {
 	hidden bool
 }
 
-// Writer gives a stream that writes redacted text to w. The caller ends it with Flush.
+// Writer returns a stream that writes redacted text to w. The caller ends it with Flush.
 func (r *Redactor) Writer(w io.Writer) *Writer { return &Writer{r: r, w: w} }
 
 // Write takes all of p, always: len(p) unless the underlying writer fails.
@@ -172,7 +172,7 @@ func (w *Writer) writeClosed(p []byte) error {
 // Longer parts stay held back, so an idle stream never shows a secret's beginning. Call it when a stream has been silent for a while.
 func (w *Writer) Idle() error { return w.emit(w.st.idle(w.r.matcher())) }
 
-// Pending is the number of bytes held back.
+// Pending returns the number of bytes held back.
 func (w *Writer) Pending() int { return len(w.st.buf) - w.st.sent }
 
 // Flush ends the text: what is held back is redacted as a complete text is (see String) and written. The Writer can be used again, for

@@ -46,7 +46,7 @@ func (b *builder) fail(n *yaml.Node, format string, args ...any) *fault.Error {
 	return fault.New(fault.Failed, op, format, args...).WithPos(b.src.pos(n.Line, n.Column))
 }
 
-// quote is a piece of content for an error, or nothing in a private parse.
+// quote returns a piece of content for an error, or nothing in a private parse.
 func (b *builder) quote(s string) string {
 	if b.src.private {
 		return ""
@@ -57,7 +57,7 @@ func (b *builder) quote(s string) string {
 	return " '" + s + "'"
 }
 
-// tagOf is the long tag of a node, resolved where it has none of its own.
+// tagOf returns the long tag of a node, resolved if it has none of its own.
 func tagOf(n *yaml.Node) string {
 	if n.Style&yaml.TaggedStyle != 0 {
 		if t := n.LongTag(); t != "" {
@@ -93,7 +93,7 @@ func deref(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// build gives the value of a node; one node gives one value however often it is referred to.
+// build returns the value of a node; one node gives one value however often it is referred to.
 func (b *builder) build(n *yaml.Node, depth int) (*Node, error) {
 	at := n
 	n = deref(n)
@@ -305,7 +305,7 @@ func (b *builder) conflict(at *yaml.Node, k *Node, out *Node) error {
 	return e
 }
 
-// flatten gives the entries of a mapping with its merge keys replaced by what they bring: first the merged
+// flatten returns the entries of a mapping with its merge keys replaced by what they bring: first the merged
 // entries whose keys the mapping does not have itself, then its own. Unlike YAML 1.1, but as Salt does, two merged
 // mappings with one key are a conflict.
 func (b *builder) flatten(n *yaml.Node, above []*yaml.Node) ([]pair, error) {
@@ -358,7 +358,7 @@ func (b *builder) flatten(n *yaml.Node, above []*yaml.Node) ([]pair, error) {
 	return out, nil
 }
 
-// mergeValue gives what one merge key brings: a mapping, or a list of mappings, the last one first.
+// mergeValue returns what one merge key brings: a mapping, or a list of mappings, the last one first.
 func (b *builder) mergeValue(v *yaml.Node, above []*yaml.Node) ([]pair, error) {
 	switch v.Kind {
 	case yaml.MappingNode:

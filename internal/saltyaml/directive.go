@@ -11,7 +11,7 @@ var (
 )
 
 // badDirective finds the directive that libyaml refuses: another version than 1.1 and 1.2, or one that occurs twice before
-// a document. line is 0 where there is none. The parser here names the line of the document, or what comes before.
+// a document. line is 0 if there is none. The parser here names the line of the document, or what comes before.
 func badDirective(text string) (msg string, line int) {
 	head, version, tags := true, false, map[string]bool{}
 	for n, l := range strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n") {

@@ -71,7 +71,7 @@ func (s *inspector) followed(n *yaml.Node) bool {
 	return ok && rest != "" && strings.IndexByte(",[]{}", rest[0]) >= 0
 }
 
-// afterPlain is what follows a plain scalar that t begins with; a blank of its value may be a line break with blanks
+// afterPlain returns what follows a plain scalar that t begins with; a blank of its value may be a line break with blanks
 // around it in t.
 func afterPlain(t, value string) (rest string, ok bool) {
 	words := strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == '\n' })
@@ -100,7 +100,7 @@ func isPlain(n *yaml.Node) bool {
 	return n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) == 0
 }
 
-// from is the text from a node's place on. It goes on from where it was, so that a walk reads the text once.
+// from returns the text from a node's place on. It goes on from where it was, so that a walk reads the text once.
 func (s *inspector) from(n *yaml.Node) string {
 	if n.Line < s.line || n.Line == s.line && n.Column < s.col {
 		s.line, s.col, s.off = 1, 1, 0

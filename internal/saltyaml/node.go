@@ -42,7 +42,7 @@ type Doc struct {
 	src source
 }
 
-// Pos is the place of a node of this document, with the text of its line unless the parse was private.
+// Pos returns the place of a node of this document, with the text of its line unless the parse was private.
 func (d *Doc) Pos(n *Node) fault.Pos {
 	if n == nil {
 		return fault.Pos{File: d.src.name}
@@ -65,7 +65,7 @@ func (s source) pos(line, col int) fault.Pos {
 	return p
 }
 
-// line is the text of one line, from 1, without its end. Lines end as in YAML 1.1: LF, CR, CRLF, NEL, LS, PS.
+// line returns the text of one line, from 1, without its end. Lines end as in YAML 1.1: LF, CR, CRLF, NEL, LS, PS.
 func (s source) line(n int) string {
 	rest := s.text
 	for i := 1; ; i++ {
@@ -80,7 +80,7 @@ func (s source) line(n int) string {
 	}
 }
 
-// lineEnd is the index of the first line break and its length in bytes; width is 0 where there is none.
+// lineEnd returns the index of the first line break and its length in bytes; width is 0 if there is none.
 func lineEnd(s string) (end, width int) {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {

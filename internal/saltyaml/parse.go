@@ -107,13 +107,13 @@ func checkText(s source) error {
 	return nil
 }
 
-// fail is an error at a byte offset.
+// fail returns an error at a byte offset.
 func (s source) fail(off int, format string, args ...any) *fault.Error {
 	line, col := s.place(off)
 	return fault.New(fault.Failed, op, format, args...).WithPos(s.pos(line, col))
 }
 
-// compose gives the root node of the only document, nil for none.
+// compose returns the root node of the only document, nil for none.
 func compose(s source) (*yaml.Node, error) {
 	s.text = marks.ReplaceAllString(yaml12.ReplaceAllString(s.text, "${1}1"), "${1} ")
 	if err := checkMarks(s); err != nil {
@@ -161,7 +161,7 @@ func checkMarks(s source) error {
 	return nil
 }
 
-// decode reads the first document and, where there is one, the second.
+// decode reads the first document and, if there is one, the second.
 func decode(r io.Reader) (doc, more *yaml.Node, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -327,7 +327,7 @@ var tokenErrors = regexp.MustCompile(`^did not find expected (?:key|<document st
 // misplaced are those that no cut of the text causes.
 var misplaced = regexp.MustCompile(`^did not find expected (?:key|<document start>|'-' indicator)`)
 
-// earlier is the error of a token on one of the lines before, which the scanner went beyond; msg is "" where there is none.
+// earlier returns the error of a token on one of the lines before, which the scanner went beyond; msg is "" if there is none.
 func (s source) earlier(line int) (msg string, at int) {
 	if len(s.text) > maxSearching {
 		return "", 0
@@ -355,7 +355,7 @@ const (
 	maxSearching = 1 << 20
 )
 
-// firstBadLine is the line near another one that the text cannot be read beyond: cut behind it, the text has the same
+// firstBadLine returns the line near another one that the text cannot be read beyond: cut behind it, the text has the same
 // error, and cut before it, not.
 func (s source) firstBadLine(msg string, line int) int {
 	if len(s.text) > maxSearching {

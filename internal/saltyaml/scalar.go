@@ -42,7 +42,7 @@ var (
 		`:[0-9]{2}:[0-9]{2}(?:\.[0-9]*)?(?:[ \t]*(?:Z|[-+][0-9]{1,2}(?::[0-9]{2})?))?)$`)
 )
 
-// resolvePlain gives the tag of a scalar that is neither quoted nor tagged.
+// resolvePlain returns the tag of a scalar that is neither quoted nor tagged.
 func resolvePlain(s string) string {
 	if s == "" {
 		return tagNull

@@ -20,7 +20,7 @@ func substitutable(err error) bool {
 		strings.Contains(msg, "cannot start any token")
 }
 
-// substitute gives the text with stand-ins; ok is false where there is nothing to replace, or no character is free.
+// substitute returns the text with stand-ins; ok is false if there is nothing to replace, or no character is free.
 func substitute(text string) (out string, s standIns, ok bool) {
 	for r := rune(0xe000); r < 0xf8ff && s.question == 0; r++ {
 		switch {

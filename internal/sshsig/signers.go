@@ -158,7 +158,7 @@ func unquote(s string) (string, error) {
 	return s[1 : len(s)-1], nil
 }
 
-// patterns are those of a list with commas; each is checked.
+// patterns returns those of a list with commas; each is checked.
 func patterns(s string) ([]string, error) {
 	s, err := unquote(s)
 	if err != nil {

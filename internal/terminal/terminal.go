@@ -22,10 +22,10 @@ type Size struct {
 
 // Terminal is the caller's, in raw mode: what is read from In are keys, what is written to Out is shown as it is.
 type Terminal struct {
-	// Name is the type of terminal, as TERM has it; "" where nobody said.
+	// Name is the type of terminal, as TERM has it; "" if nobody said.
 	Name string
 	Size Size
-	// Sizes gives the size anew when it changes; nil where that is not told.
+	// Sizes gives the size again when it changes; nil if that is not told.
 	Sizes <-chan Size
 	In    io.Reader
 	Out   io.Writer

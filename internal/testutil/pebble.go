@@ -59,7 +59,7 @@ func NewPebble(t *testing.T, httpPort, tlsPort int) *Pebble {
 // Stop ends it: nothing answers at its address any more.
 func (p *Pebble) Stop() { p.server.Close() }
 
-// ClosedPort is a port of 127.0.0.1 at which nothing listens.
+// ClosedPort returns a port of 127.0.0.1 at which nothing listens.
 func ClosedPort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -43,7 +43,7 @@ const (
 type kind struct {
 	name string
 	in   where
-	// reads: it changes nothing, and is trapped only where reading is.
+	// reads: limit it to reading, and is trapped only where reading is.
 	reads bool
 }
 
@@ -104,7 +104,7 @@ func (k kind) decode(tid int, args [6]uint64) Call {
 // atCWD is AT_FDCWD as an argument.
 const atCWD = 1<<64 - 100
 
-// at is a path that is relative to an open folder.
+// at returns a path that is relative to an open folder.
 func (c *Call) at(dir, ptr uint64) string {
 	p := c.text(ptr)
 	if filepath.IsAbs(p) {
@@ -120,7 +120,7 @@ func (c *Call) at(dir, ptr uint64) string {
 	return filepath.Join(at, p)
 }
 
-// open is the path of a descriptor, empty for what is not a file or folder with a name. Of /dev only the file system in memory counts, where
+// open returns the path of a descriptor, empty for what is not a file or folder with a name. Of /dev only the file system in memory counts, where
 // a test may have its folder.
 func (c *Call) open(fd uint64) string {
 	p, err := os.Readlink(c.proc("fd/" + strconv.Itoa(int(int32(fd)))))
@@ -133,7 +133,7 @@ func (c *Call) open(fd uint64) string {
 
 func (c *Call) proc(name string) string { return fmt.Sprintf("/proc/%d/%s", c.tid, name) }
 
-// text is a string of the process, up to its NUL.
+// text returns a string of the process, up to its NUL.
 func (c *Call) text(ptr uint64) string {
 	var out []byte
 	for len(out) < unix.PathMax {
@@ -165,7 +165,7 @@ func iovec(b []byte) unix.Iovec {
 	return v
 }
 
-// Data is what a write is about to write.
+// Data returns what a write is about to write.
 func (c *Call) Data() ([]byte, error) {
 	switch c.Name {
 	case "write", "pwrite64":
@@ -200,7 +200,7 @@ func (c *Call) Offset() (int64, error) {
 	return 0, fmt.Errorf("no position in %q", text)
 }
 
-// String is the call for a report.
+// String returns the call for a report.
 func (c Call) String() string {
 	if c.Old != "" {
 		return c.Name + " " + c.Old + " " + c.Path

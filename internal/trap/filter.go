@@ -67,7 +67,7 @@ const (
 	dataNumber, dataArch, dataArg1, dataArg2 = 0, 4, 24, 32
 )
 
-// filter is the program that the kernel runs at each system call: classic BPF, see seccomp(2).
+// filter returns the program that the kernel runs at each system call: classic BPF, see seccomp(2).
 func filter(reads bool) []unix.SockFilter {
 	op := func(code uint16, k uint32, yes, no uint8) unix.SockFilter {
 		return unix.SockFilter{Code: code, Jt: yes, Jf: no, K: k}

@@ -62,7 +62,7 @@ func (d *Disk) Close() (err error) {
 	return err
 }
 
-// Cut is what the disk holds now. With names the file system's journal is written first, as another program's fsync may make
+// Cut returns what the disk holds now. With names the file system's journal is written first, as another program's fsync may make
 // it at any moment: names, owners and modes are then on the disk, and content that nobody synced is not.
 func (d *Disk) Cut(names bool) (image string, err error) {
 	if names {

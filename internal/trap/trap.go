@@ -134,7 +134,7 @@ func (l *listening) serve() {
 	}
 }
 
-// ask is the answer to one call: those of other processes just happen.
+// ask returns the answer to one call: those of other processes just happen.
 func (l *listening) ask(n notification) syscall.Errno {
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", l.pid, n.pid)); err != nil {
 		return 0

@@ -66,7 +66,7 @@ func WriteAtomic(f FS, path string, mode uint32, write func(io.Writer) error) (e
 // tempPrefix starts the name of every temporary file that this package makes.
 const tempPrefix = ".tmp-"
 
-// TempName is a fresh name beside path: ".tmp-" and sixteen hexadecimal digits.
+// TempName returns a fresh name beside path: ".tmp-" and sixteen hexadecimal digits.
 func TempName(path string) string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails: crypto/rand

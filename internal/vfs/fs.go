@@ -23,7 +23,7 @@ type FS interface {
 	ReadDir(path string) ([]string, error)
 	// Lstat describes path itself.
 	Lstat(path string) (Stat, error)
-	// Readlink is the target of a symbolic link, as stored.
+	// Readlink returns the target of a symbolic link, as stored.
 	Readlink(path string) (string, error)
 
 	// Mkdir makes one folder. perm is subject to the umask.
@@ -108,10 +108,10 @@ type Stat struct {
 	Rdev   uint64
 }
 
-// Perm is the twelve mode bits.
+// Perm returns the twelve mode bits.
 func (s Stat) Perm() uint32 { return s.Mode & 0o7777 }
 
-// Type is the file type bits, S_IFMT of st_mode.
+// Type returns the file type bits, S_IFMT of st_mode.
 func (s Stat) Type() uint32 { return s.Mode & syscall.S_IFMT }
 
 // IsDir reports a folder.
@@ -123,10 +123,10 @@ func (s Stat) IsRegular() bool { return s.Type() == syscall.S_IFREG }
 // IsSymlink reports a symbolic link.
 func (s Stat) IsSymlink() bool { return s.Type() == syscall.S_IFLNK }
 
-// Allocated is the space on disk in bytes.
+// Allocated returns the space on disk in bytes.
 func (s Stat) Allocated() int64 { return s.Blocks * 512 }
 
-// ModTime is the modification time.
+// ModTime returns the modification time.
 func (s Stat) ModTime() time.Time { return time.Unix(0, s.Mtime) }
 
 // Xattr is one extended attribute.

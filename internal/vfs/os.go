@@ -326,7 +326,7 @@ func (d dir) Xattrs(path string) ([]Xattr, error) {
 	return out, pathErr("xattrs", path, err)
 }
 
-// fxattrs are the extended attributes of an open file.
+// fxattrs returns the extended attributes of an open file.
 func fxattrs(fd int) ([]Xattr, error) {
 	return xattrs(
 		func(b []byte) (int, error) { return unix.Flistxattr(fd, b) },

@@ -111,7 +111,7 @@ func (f *file) SetXattr(x Xattr) error {
 // copyPart is how much is copied between two looks at the context, in bytes.
 const copyPart = 64 << 20
 
-// WithContext gives the reads of r, and ends with ctx.
+// WithContext returns the reads of r, and ends with ctx.
 func WithContext(ctx context.Context, r io.Reader) io.Reader { return ctxReader{ctx, r} }
 
 type ctxReader struct {

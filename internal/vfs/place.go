@@ -43,10 +43,10 @@ func OpenPlace(path string, follow bool) (*Place, error) {
 	return p, nil
 }
 
-// Path is a path of the place for this process, for as long as it is open. It leads over no link but one that the name itself may be.
+// Path returns a path of the place for this process, for as long as it is open. It leads over no link but one that the name itself may be.
 func (p *Place) Path() string { return p.Dir() + "/" + p.name }
 
-// Dir is a path of the folder, as Path.
+// Dir returns a path of the folder, as Path.
 func (p *Place) Dir() string { return "/proc/self/fd/" + strconv.Itoa(p.fd) }
 
 // Folder opens the folder again, for the caller to close, and gives the path of the place: absolute, and without links, as the folder is named now.

@@ -12,7 +12,7 @@ import (
 const TrashPrefix = ".trash-"
 
 // Reaper deletes trees without making the caller wait: it renames them, then deletes them in the background. The zero value with an FS is
-// ready. Safe for many goroutines. A crash leaves folders that start with TrashPrefix: Sweep removes them.
+// ready. Safe for concurrent use. A crash leaves folders that start with TrashPrefix: Sweep removes them.
 type Reaper struct {
 	FS FS
 	// Begin, if set, is called before something is deleted, and what it returns afterwards: a crash between leaves something. Where it

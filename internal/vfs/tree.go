@@ -107,7 +107,7 @@ func readAll(f *os.File, path string, limit int64) ([]byte, error) {
 	}
 }
 
-// Files is a folder as a file system that follows links anywhere, as os.DirFS does. It opens regular files and folders only: it does not
+// Files returns a folder as a file system that follows links anywhere, as os.DirFS does. It opens regular files and folders only: it does not
 // block on a fifo, and ReadFile refuses files larger than MaxRead.
 func Files(dir string) fs.FS {
 	return &tree{

@@ -126,7 +126,7 @@ func (r *Registrar) loop(ctx context.Context) {
 	}
 }
 
-// healthy are the services to be said, with what is said of each.
+// healthy returns the services to be said, with what is said of each.
 func (r *Registrar) healthy() map[string]string {
 	r.mu.Lock()
 	all := maps.Clone(r.all)

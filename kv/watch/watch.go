@@ -200,7 +200,7 @@ func (w *Watcher) plan(ctx context.Context, name project.Name, began time.Time) 
 	w.wakeUp()
 }
 
-// since is the revision that a project has been applied with, and what has changed after it.
+// since returns the revision that a project has been applied with, and what has changed after it.
 func (w *Watcher) since(ctx context.Context, name project.Name, began time.Time) (seen int64, list []kv.Entry, err error) {
 	err = w.cfg.DB.QueryRowContext(ctx, `SELECT seen FROM kv_watch WHERE project = ?`, name).Scan(&seen)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {

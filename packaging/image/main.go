@@ -168,7 +168,7 @@ func readable(file string) error {
 	}
 }
 
-// files is the tar of what corpus-git brings.
+// files returns the tar of what corpus-git brings.
 func (s settings) files() ([]byte, error) {
 	program, err := os.ReadFile(s.program)
 	if err != nil {

@@ -23,19 +23,19 @@ func (s *Store) Vote(ctx context.Context, r approval.Request, v approval.Vote) (
 	want, by := project.Approve, v.By.Key
 	switch {
 	case v.BreakGlass && v.Reason == "":
-		return r, fault.New(fault.Usage, "approve", "breaking the glass takes a reason").WithHint("--reason TEXT")
+		return r, fault.New(fault.Usage, "approve", "--break-glass requires a reason").WithHint("--reason TEXT")
 	case v.BreakGlass:
 		want = project.Admin
 	case r.Deployment.Pusher.Key == by:
-		return r, fault.New(fault.Refused, "approve", "%s asked for it, and somebody else has to approve it", by).
-			WithHint("an administrator of the project can do without:  corpus-git approve %s %s --break-glass --reason TEXT", r.Project, r.ID.Short())
+		return r, fault.New(fault.Refused, "approve", "%s requested it, so somebody else has to approve it", by).
+			WithHint("an administrator of the project can deploy without approval:  corpus-git approve %s %s --break-glass --reason TEXT", r.Project, r.ID.Short())
 	}
 	if err := r.Closed(); err != nil {
 		return r, err
 	}
 	if ok, err := s.May(ctx, v.By, r.Project, want); err != nil || !ok {
-		return r, errors.Join(err, fault.New(fault.Refused, "approve", "%s may not: it requires %s permission on %s", by, want, r.Project).
-			WithHint("an administrator can give it:  corpus-git access grant %s %s %s", r.Project, by, want))
+		return r, errors.Join(err, fault.New(fault.Refused, "approve", "%s is not allowed to: this requires %s permission on %s", by, want, r.Project).
+			WithHint("an administrator can grant it:  corpus-git access grant %s %s %s", r.Project, by, want))
 	}
 	if ok, err := s.May(ctx, r.Deployment.Pusher, r.Project, r.Right()); err != nil || !ok {
 		return r, errors.Join(err, s.Void(ctx, r, r.Deployment.Pusher.Key+" no longer has the permission "+string(r.Right())))
@@ -50,7 +50,7 @@ func (s *Store) Vote(ctx context.Context, r approval.Request, v approval.Vote) (
 // Void ends a request that would not do what was approved, and is the error that says so.
 func (s *Store) Void(ctx context.Context, r approval.Request, why string) error {
 	_, err := s.End(ctx, r.ID, approval.Void, "corpus-git", why, "")
-	return errors.Join(err, fault.New(fault.Refused, "", "what waits as %s is void: %s", r.ID.Short(), why).WithHint("push the commit again to ask again"))
+	return errors.Join(err, fault.New(fault.Refused, "", "the approval request %s is void: %s", r.ID.Short(), why).WithHint("push the commit again to request approval"))
 }
 
 // Reject ends a request without a deployment: by who may approve, or who asked for it. It is audited.
@@ -62,7 +62,7 @@ func (s *Store) Reject(ctx context.Context, name project.Name, request string, b
 	switch {
 	case err != nil:
 	case !ok && by.Key != r.Deployment.Pusher.Key:
-		err = fault.New(fault.Refused, "reject", "%s may not: it requires approve permission on %s", by.Key, name)
+		err = fault.New(fault.Refused, "reject", "%s is not allowed to: this requires approve permission on %s", by.Key, name)
 	default:
 		if err = r.Closed(); err == nil {
 			_, err = s.End(ctx, r.ID, approval.Rejected, by.Key, reason, "")

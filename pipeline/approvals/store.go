@@ -133,12 +133,12 @@ func (s *Store) votes(ctx context.Context, id project.ID) (out []approval.Vote, 
 	return out, rows.Err()
 }
 
-// List gives the newest requests of a project, the newest first; with open only those that wait.
+// List returns the newest requests of a project, the newest first; with open only those that wait.
 func (s *Store) List(ctx context.Context, name project.Name, open bool, limit int) ([]approval.Request, error) {
 	return s.query(ctx, `WHERE project = ?1 AND (NOT ?2 OR state = 'open') ORDER BY rowid DESC LIMIT ?3`, name, open, limit)
 }
 
-// Find resolves the ID of a request of a project, or the beginning of one; fault.Usage where there is none, or more than one.
+// Find resolves the ID of a request of a project, or the beginning of one; fault.Usage if there is none, or more than one.
 func (s *Store) Find(ctx context.Context, name project.Name, prefix string) (approval.Request, error) {
 	prefix, err := project.ParseIDPrefix(prefix)
 	if err != nil {
@@ -151,9 +151,9 @@ func (s *Store) Find(ctx context.Context, name project.Name, prefix string) (app
 	case len(list) == 1:
 		return list[0], nil
 	case len(list) > 1:
-		return approval.Request{}, fault.New(fault.Usage, "approval", "%s is the beginning of more than one ID", prefix).WithHint("type more digits")
+		return approval.Request{}, fault.New(fault.Usage, "approval", "%s is ambiguous: it matches more than one ID", prefix).WithHint("give more digits")
 	}
-	return approval.Request{}, fault.New(fault.Usage, "approval", "nothing with the ID %s waits for approval in %s", prefix, name).WithHint("corpus-git approvals %s  lists what does", name)
+	return approval.Request{}, fault.New(fault.Usage, "approval", "no approval request %s in %s", prefix, name).WithHint("corpus-git approvals %s  lists them", name)
 }
 
 // count adds a vote to an open request, and gives the request with all votes. Who has voted before is fault.Refused, and so is a request that has ended.
@@ -169,7 +169,7 @@ func (s *Store) count(ctx context.Context, r approval.Request, v approval.Vote) 
 	} else if n == 0 {
 		if r, err = s.Find(ctx, r.Project, string(r.ID)); err == nil {
 			if err = r.Closed(); err == nil {
-				err = fault.New(fault.Refused, "approve", "%s has approved it already; it takes %d", v.By.Key, r.Need)
+				err = fault.New(fault.Refused, "approve", "%s has already approved it; %d approvals are required", v.By.Key, r.Need)
 			}
 		}
 		return r, err

@@ -80,7 +80,7 @@ func TestVotes(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, q.Enough())
 	_, err = s.Vote(ctx, find(), by("ci"))
-	require.ErrorContains(t, err, "has approved it already; it takes 2")
+	require.ErrorContains(t, err, "has already approved it; 2 approvals are required")
 	q, err = s.Vote(ctx, find(), by("ops"))
 	require.NoError(t, err)
 	require.True(t, q.Enough())
@@ -92,7 +92,7 @@ func TestVotes(t *testing.T) {
 	require.NoError(t, s.Add(ctx, request(two, c, 3)))
 	other, err := s.Find(ctx, "app", string(two))
 	require.NoError(t, err)
-	for name, v := range map[string]approval.Vote{"takes a reason": {By: project.Pusher{Key: "ops"}, BreakGlass: true}, "requires admin": {By: project.Pusher{Key: "ci"}, BreakGlass: true, Reason: "x"}} {
+	for name, v := range map[string]approval.Vote{"requires a reason": {By: project.Pusher{Key: "ops"}, BreakGlass: true}, "requires admin": {By: project.Pusher{Key: "ci"}, BreakGlass: true, Reason: "x"}} {
 		_, err = s.Vote(ctx, other, v)
 		require.ErrorContains(t, err, name)
 	}
@@ -150,7 +150,7 @@ func TestExpiryAndEnds(t *testing.T) {
 	require.Equal(t, approval.Rejected, q.State)
 	require.Equal(t, "my mistake", q.Reason)
 	_, err = s.Reject(ctx, "app", string(two), project.Pusher{Key: "ci"}, "")
-	require.ErrorContains(t, err, "no longer waits")
+	require.ErrorContains(t, err, "no longer waiting")
 	_, err = s.Find(ctx, "other", string(two))
 	require.Equal(t, fault.Usage, fault.KindOf(err))
 	require.NoError(t, s.Forget(ctx, "app"))
@@ -168,7 +168,7 @@ func TestChanged(t *testing.T) {
 	require.Empty(t, q.Changed(d, "p", q.Basis))
 	for want, change := range map[string]func(*project.Deployment){
 		"commits": func(d *project.Deployment) { d.Code = "x" }, "went live": func(d *project.Deployment) { d.LiveCode = "x" }, "the pillar": func(d *project.Deployment) { d.LivePillar = "x" },
-		"not those": func(d *project.Deployment) { d.Pillar = "x" },
+		"differ from the approved ones": func(d *project.Deployment) { d.Pillar = "x" },
 	} {
 		other := d
 		change(&other)
@@ -186,7 +186,7 @@ func TestChanged(t *testing.T) {
 		option(&other)
 		require.False(t, q.Asks(other), "who approves by a push approves what was asked for")
 	}
-	require.Contains(t, q.Changed(d, "q", q.Basis), "its plan is another one")
+	require.Contains(t, q.Changed(d, "q", q.Basis), "its plan has changed")
 	for want, b := range map[string]approval.Basis{
 		"a recipe that it extends": {Recipe: "x"}, "a recipe that it includes": {Others: "x"}, "the configuration of the machine": {Cfg: "x"}, "files of the live tree": {Live: "x"},
 	} {

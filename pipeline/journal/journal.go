@@ -51,7 +51,7 @@ type Entry struct {
 	Procedure string `json:"procedure,omitempty"`
 	// Archive is the archive's folder name, once it is known.
 	Archive string `json:"archive,omitempty"`
-	// Keep is true where a failure stays in place.
+	// Keep is true if a failure stays in place.
 	Keep bool `json:"keep,omitempty"`
 	// Changes are the refs that Committing moves.
 	Changes []RefChange `json:"changes,omitempty"`
@@ -89,7 +89,7 @@ type tail struct {
 	changed bool       // its deployment has begun to change the tree
 }
 
-// next is the tail after one more entry. decides reports whether a recovery decides by it: then it must be durable before what it
+// next returns the tail after one more entry. decides reports whether a recovery decides by it: then it must be durable before what it
 // announces.
 func (t tail) next(e Entry, sum string) (_ tail, decides bool) {
 	changes := ChangesTree(e)
@@ -126,7 +126,7 @@ type journalLine struct {
 	After string `json:"after,omitempty"`
 }
 
-// maxJournal is the size from which a journal whose last deployment has ended is started anew.
+// maxJournal is the size from which a journal whose last deployment has ended is started again.
 const maxJournal = 1 << 20
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -210,7 +210,7 @@ func readJournal(data []byte) (entries []Entry, size int64, end tail, err error)
 	return entries, size, end, nil
 }
 
-// nextEntry is the offset of the first complete entry at or after from, -1 where there is none.
+// nextEntry returns the offset of the first complete entry at or after from, -1 if there is none.
 func nextEntry(data []byte, from int) int {
 	for i := from; i+10 < len(data); i++ {
 		if data[i+8] != ' ' || data[i+9] != '{' {

@@ -1,7 +1,7 @@
 // Package recent reads, for lists of many projects, how the newest deployments of each went: a few columns of pipeline's table, by its index, without
 // the facts and results in it.
 //
-// It owns nothing and changes nothing. A Table may be used by any number of goroutines.
+// It owns nothing and changes nothing. A Table is safe for concurrent use.
 package recent
 
 import (
@@ -26,7 +26,7 @@ const Query = `SELECT d.project, d.id, d.at, d.trigger, d.state FROM json_each(?
 const QueryFailed = `SELECT n.value FROM json_each(?1) n WHERE (SELECT d.state FROM deployments d WHERE d.rowid =
 		(SELECT max(o.rowid) FROM deployments o WHERE o.project = n.value AND ` + records.IsEnded + `)) NOT IN ('live', 'done')`
 
-// Failed are the projects whose newest deployment that has ended did not go well; plans, checks and what converges do not count.
+// Failed returns the projects whose newest deployment that has ended did not go well; plans, checks and what converges do not count.
 func (t Table) Failed(ctx context.Context, names []project.Name) (map[project.Name]bool, error) {
 	list, err := json.Marshal(names)
 	if err != nil {
@@ -48,7 +48,7 @@ func (t Table) Failed(ctx context.Context, names []project.Name) (map[project.Na
 	return out, rows.Err()
 }
 
-// Newest gives the newest deployments of each project that has some, at most n of each, the newest first. Plans and checks change nothing, and what converges brings nothing new: they are left out.
+// Newest returns the newest deployments of each project that has some, at most n of each, the newest first. Plans and checks change nothing, and what converges brings nothing new: they are left out.
 func (t Table) Newest(ctx context.Context, names []project.Name, n int) (map[project.Name][]status.Mark, error) {
 	list, err := json.Marshal(names)
 	if err != nil {

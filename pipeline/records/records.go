@@ -126,7 +126,7 @@ func (r *Store) query(ctx context.Context, where string, args ...any) ([]project
 	return out, rows.Err()
 }
 
-// Get gives one record; fault.Usage where there is none.
+// Get returns one record; fault.Usage if there is none.
 func (r *Store) Get(ctx context.Context, id project.ID) (project.Record, error) {
 	rec, err := scanRecord(r.db.QueryRowContext(ctx, recordColumns+`WHERE id = ?`, id))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -159,12 +159,12 @@ func (r *Store) Find(ctx context.Context, name project.Name, prefix string) (pro
 	case len(list) == 0:
 		return project.Record{}, fault.New(fault.Usage, "deployment", "%s has no deployment %s", name, prefix).WithHint("corpus-git deployments %s  lists them", name)
 	case len(list) > 1:
-		return project.Record{}, fault.New(fault.Usage, "deployment", "%s is the beginning of more than one ID", prefix).WithHint("type more digits: %s, %s, …", list[0].ID[:min(13, len(list[0].ID))], list[1].ID[:min(13, len(list[1].ID))])
+		return project.Record{}, fault.New(fault.Usage, "deployment", "%s is ambiguous: it matches more than one ID", prefix).WithHint("give more digits: %s, %s, …", list[0].ID[:min(13, len(list[0].ID))], list[1].ID[:min(13, len(list[1].ID))])
 	}
 	return list[0], nil
 }
 
-// List gives a project's newest records, the newest first.
+// List returns a project's newest records, the newest first.
 func (r *Store) List(ctx context.Context, name project.Name, limit int) ([]project.Record, error) {
 	return r.query(ctx, `WHERE project = ? ORDER BY rowid DESC LIMIT ?`, name, limit)
 }
@@ -190,12 +190,12 @@ const whereLast = `WHERE rowid IN (SELECT (SELECT d.rowid FROM deployments d WHE
 const whereLive = `WHERE rowid IN (SELECT (SELECT d.rowid FROM deployments d WHERE d.project = n.value AND d.state = 'live' ORDER BY d.rowid DESC LIMIT 1)
 	FROM json_each(?) n)`
 
-// Last are the newest final records of the projects that have one.
+// Last returns the newest final records of the projects that have one.
 func (r *Store) Last(ctx context.Context, names []project.Name) ([]project.Record, error) {
 	return r.each(ctx, whereLast, names)
 }
 
-// Live are the newest records of the projects that went live.
+// Live returns the newest records of the projects that went live.
 func (r *Store) Live(ctx context.Context, names []project.Name) ([]project.Record, error) {
 	return r.each(ctx, whereLive, names)
 }
@@ -229,17 +229,17 @@ func (r *Store) Forget(ctx context.Context, name project.Name) error {
 	return err
 }
 
-// Unfinished are the records that a dead server left open.
+// Unfinished returns the records that a dead server left open.
 func (r *Store) Unfinished(ctx context.Context) ([]project.Record, error) {
 	return r.query(ctx, `WHERE `+isOpen+` ORDER BY rowid`)
 }
 
-// Ended are the newest records of all projects that are final.
+// Ended returns the newest records of all projects that are final.
 func (r *Store) Ended(ctx context.Context, limit int) ([]project.Record, error) {
 	return r.query(ctx, `WHERE NOT `+isOpen+` ORDER BY rowid DESC LIMIT ?`, limit)
 }
 
-// Estimates are the durations of the parts of the last good deployments, and of the whole; those that skipped something do not count.
+// Estimates returns the durations of the parts of the last good deployments, and of the whole; those that skipped something do not count.
 func (r *Store) Estimates(ctx context.Context, name project.Name) (map[string]project.Estimate, error) {
 	list, err := r.query(ctx, `WHERE project = ? AND state = ? AND trigger <> ? ORDER BY rowid DESC LIMIT ?`, name, project.Live, project.TriggerRollback, 2*project.EstimateRuns)
 	var runs []project.Result
@@ -251,7 +251,7 @@ func (r *Store) Estimates(ctx context.Context, name project.Name) (map[string]pr
 	return project.EstimatesOf(runs), err
 }
 
-// Beyond are the IDs of a project's final records that are older than its newest n, those in keep left out.
+// Beyond returns the IDs of a project's final records that are older than its newest n, those in keep left out.
 func (r *Store) Beyond(ctx context.Context, name project.Name, n int, keep map[string]bool) (ids []string, err error) {
 	rows, err := r.db.QueryContext(ctx, `SELECT id FROM deployments WHERE project = ? AND NOT `+isOpen+` ORDER BY rowid DESC LIMIT -1 OFFSET ?`, name, n)
 	if err != nil {

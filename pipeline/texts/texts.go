@@ -11,7 +11,7 @@ import (
 	"corpus-git/project/demands"
 )
 
-// Headline is the first line of a deployment; desc may be nil, hide redacts.
+// Headline returns the first line of a deployment; desc may be nil, hide redacts.
 func Headline(d project.Deployment, desc *project.Description, hide func(string) string) event.Event {
 	var b strings.Builder
 	by := " by " + d.Pusher.Key
@@ -78,7 +78,7 @@ func Result(log *event.Log, rec project.Record) {
 	}
 	still := strings.Replace(is, " is ", " is still ", 1)
 	if res.Code == "" {
-		still = fmt.Sprintf("%s has nothing live yet", rec.Project)
+		still = fmt.Sprintf("%s has no live release yet", rec.Project)
 	}
 	switch res.State {
 	case project.Live:

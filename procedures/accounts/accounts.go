@@ -98,7 +98,7 @@ func (a Accounts) join(ctx context.Context, u host.User, groups []string) (did [
 	for _, name := range groups {
 		g, err := a.Users.Group(name)
 		if errors.Is(err, host.ErrNoAccount) {
-			return did, fault.New(fault.Failed, "", "group %s of `groups` does not exist", name).WithHint("make the group on this machine, or take it out of `groups`")
+			return did, fault.New(fault.Failed, "", "group %s of `groups` does not exist", name).WithHint("create the group on this machine, or remove it from `groups`")
 		}
 		if err != nil {
 			return did, err
@@ -187,7 +187,7 @@ func sshKey(u host.User) (made bool, err error) {
 	return true, nil
 }
 
-// sshDir opens a home's .ssh, and creates it where it is missing; nil where it is not a folder of the user's: links are not followed.
+// sshDir opens a home's .ssh, and creates it where it is missing; nil if it is not a folder of the user's: links are not followed.
 func sshDir(home vfs.Dir, u host.User) (vfs.Dir, error) {
 	err := home.Mkdir(".ssh", 0o700)
 	ours := err == nil

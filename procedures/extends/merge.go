@@ -72,7 +72,7 @@ func edited(old any, v *py.List, edit saltyaml.Edit) (*py.List, error) {
 	list, ok := old.(*py.List)
 	if old != nil && !ok {
 		return nil, fault.New(fault.Failed, "", "%s: what the recipes below have there is not a list but %s", edit.Tag, py.TypeName(old)).WithPos(edit.At).
-			WithHint("leave the tag away to replace it")
+			WithHint("remove the tag to replace it")
 	}
 	if !ok {
 		list = py.NewList()

@@ -13,9 +13,9 @@ import (
 
 // Source reads the recipes of projects.
 type Source interface {
-	// Resolve is the current commit of an entry; fault.Refused where there is none.
+	// Resolve returns the current commit of an entry; fault.Refused if there is none.
 	Resolve(ctx context.Context, p Parent) (project.Commit, error)
-	// Recipe is the folder .salt of a commit of an entry, nil where it has none. It is valid until ctx ends.
+	// Recipe returns the folder .salt of a commit of an entry, nil if it has none. It is valid until ctx ends.
 	Recipe(ctx context.Context, p Parent, c project.Commit) (fs.FS, error)
 }
 
@@ -54,7 +54,7 @@ type resolver struct {
 	orders        map[string][]string
 }
 
-// order is the linearization of a recipe, as IDs: itself, then what it extends. path leads to it, for cycles.
+// order returns the linearization of a recipe, as IDs: itself, then what it extends. path leads to it, for cycles.
 func (r *resolver) order(own Parent, of string, parents []Parent, path []string) ([]string, error) {
 	refuse := func(format string, args ...any) error {
 		at := layout.SaltDir + "/" + File
@@ -75,14 +75,14 @@ func (r *resolver) order(own Parent, of string, parents []Parent, path []string)
 			return nil, refuse("%s extends itself: %s", id, strings.Join(append(path, id), " → "))
 		}
 		if own.URL != "" && p.URL == "" {
-			return nil, refuse("%s is the name of a project, which another server may give to something else: a recipe from a URL extends URLs only", id)
+			return nil, refuse("%s is the name of a project; a recipe from a URL can extend only URLs", id)
 		}
 		c, err := r.commit(p)
 		if err != nil {
 			return nil, unread(p, err, refuse)
 		}
 		if k := r.known[id]; k != nil && k.Commit != c {
-			return nil, refuse("%s is %s here and %s elsewhere: one release of it at a time", p, c.Short(), k.Commit.Short())
+			return nil, refuse("%s is extended at both %s and %s; use one revision", p, c.Short(), k.Commit.Short())
 		}
 		if r.known[id] == nil {
 			files, err := r.src.Recipe(r.ctx, p, c)
@@ -107,7 +107,7 @@ func (r *resolver) order(own Parent, of string, parents []Parent, path []string)
 	}
 	merged, ok := merge(append(lists, direct))
 	if !ok {
-		return nil, refuse("no order of the recipes keeps the order of each list: %s", strings.Join(direct, ", "))
+		return nil, refuse("the recipes cannot be ordered consistently: %s", strings.Join(direct, ", "))
 	}
 	return append([]string{own.ID()}, merged...), nil
 }
@@ -120,7 +120,7 @@ func unread(p Parent, err error, refuse func(string, ...any) error) error {
 	return refuse("%s: %w", p, err)
 }
 
-// commit is the commit of an entry: the pinned one, if the release was deployed before.
+// commit returns the commit of an entry: the pinned one, if the release was deployed before.
 func (r *resolver) commit(p Parent) (project.Commit, error) {
 	key := p.String()
 	c, ok := r.pinned[key]

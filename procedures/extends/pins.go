@@ -26,7 +26,7 @@ type release struct {
 	Pins map[string]project.Commit `json:"pins"`
 }
 
-// Of are the pins of one commit; nil where it was not deployed yet.
+// Of returns the pins of one commit; nil if it was not deployed yet.
 func (p Pins) Of(code project.Commit) (map[string]project.Commit, error) {
 	all, err := p.read()
 	for _, r := range all {

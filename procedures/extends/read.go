@@ -40,7 +40,7 @@ type Parent struct {
 	Rev string
 }
 
-// ID is the entry without its revision: no recipe is there twice.
+// ID returns the entry without its revision: no recipe is there twice.
 func (p Parent) ID() string {
 	if p.URL != "" {
 		return p.URL
@@ -48,7 +48,7 @@ func (p Parent) ID() string {
 	return string(p.Name)
 }
 
-// String is the entry with its revision; ParseEntry reads it.
+// String returns the entry with its revision; ParseEntry reads it.
 func (p Parent) String() string {
 	if p.Rev == "" {
 		return p.ID()
@@ -85,23 +85,23 @@ func ParseEntry(s string) (p Parent, err error) {
 	return p, nil
 }
 
-// normal is a URL in the one form in which it is compared.
+// normal returns a URL in the one form in which it is compared.
 func normal(scheme, host, repo string) (string, error) {
 	scheme = strings.ToLower(scheme)
 	if !slices.Contains([]string{"https", "http", "ssh", "git"}, scheme) {
-		return "", fmt.Errorf("%.20q is not a kind of URL that is fetched from: https, http, ssh, git", scheme)
+		return "", fmt.Errorf("unsupported URL scheme %.20q; use https, http, ssh or git", scheme)
 	}
 	u, err := url.Parse(scheme + "://" + host + "/" + repo)
 	if err != nil || len(host)+len(repo) > maxURL || strings.ContainsFunc(u.Path, unicode.IsControl) {
 		return "", errors.New("its URL cannot be read")
 	}
 	if _, password := u.User.Password(); password || u.User != nil && scheme != "ssh" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
-		return "", errors.New("its URL has a user, password, query or fragment, which everybody would see who may read the code; " +
+		return "", errors.New("its URL has a user, password, query or fragment, which everybody who can read the code would see; " +
 			"use ssh:// with the key of the project's user")
 	}
 	u.Host, u.Path = strings.ToLower(u.Host), strings.TrimRight(u.Path, "/")
 	if u.Hostname() == "" || u.Path == "" {
-		return "", errors.New("its URL has no host or no path")
+		return "", errors.New("its URL has no host or path")
 	}
 	return u.String(), nil
 }
@@ -165,7 +165,7 @@ func Parse(shown string, text []byte) ([]Parent, error) {
 			return nil, bad(s, "%s", err)
 		}
 		if slices.ContainsFunc(out, func(q Parent) bool { return q.ID() == p.ID() }) {
-			return nil, bad(s, "%s stands there twice", p.ID())
+			return nil, bad(s, "%s is listed twice", p.ID())
 		}
 		out = append(out, p)
 	}

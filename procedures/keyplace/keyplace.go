@@ -108,7 +108,7 @@ func (t Trees) below(keys []string) (at fault.Pos, ok bool) {
 	return fault.Pos{}, false
 }
 
-// Of finds the line of a key in the file of a place, or, for the pillar, in another file of it; without a line where it is not there.
+// Of finds the line of a key in the file of a place, or, for the pillar, in another file of it; without a line if it does not exist.
 func Of(at fault.Pos, keys []string, trees Trees) fault.Pos {
 	if file := at.File; file == layout.LocalFile || path.IsAbs(file) {
 		if file == layout.LocalFile {
@@ -164,7 +164,7 @@ func Of(at fault.Pos, keys []string, trees Trees) fault.Pos {
 	return at
 }
 
-// lineOf is the line of the last of several keys that are one after the other, 0 where they do not.
+// lineOf returns the line of the last of several keys that are one after the other, 0 if they do not.
 func lineOf(text string, keys []string) int {
 	for i, line := range strings.Split(text, "\n") {
 		for len(keys) > 0 && namesKey(line, keys[0]) {

@@ -18,7 +18,7 @@ import (
 // Source gives the values that a project sees, by key; nil has none.
 type Source func(ctx context.Context, name project.Name) (map[string]string, error)
 
-// Of is what a project sees.
+// Of returns what a project sees.
 func (s Source) Of(name project.Name) func(context.Context) (map[string]string, error) {
 	return func(ctx context.Context) (map[string]string, error) {
 		if s == nil {
@@ -42,11 +42,11 @@ func (s Source) Into(ctx context.Context, name project.Name, cfg *py.Dict) error
 	return nil
 }
 
-// Unmet is what is missing for a key that is waited for, "" where it exists, with the value is if that is not "". A key that the project
+// Unmet returns what is missing for a key that is waited for, "" if it exists, with the value is if that is not "". A key that the project
 // can't see is fault.Refused.
 func (s Source) Unmet(ctx context.Context, name project.Name, key, is string) (string, error) {
 	if owner := kv.Owner(key); owner != "" && owner != name || owner == "" && !strings.HasPrefix(key, kv.Shared) && !strings.HasPrefix(key, kv.Services) {
-		return "", fault.New(fault.Refused, "", "%s does not see the key %s", name, key).WithHint("it sees those below  %s%s/ , %s and %s", kv.Projects, name, kv.Shared, kv.Services)
+		return "", fault.New(fault.Refused, "", "%s cannot read the key %s", name, key).WithHint("it can read keys below  %s%s/ , %s and %s", kv.Projects, name, kv.Shared, kv.Services)
 	}
 	all, err := s.Of(name)(ctx)
 	v, ok := all[key]

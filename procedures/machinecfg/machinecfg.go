@@ -67,13 +67,13 @@ func Image(dir string, name project.Name) ([]project.MachineFile, error) {
 	return out, nil
 }
 
-// sectionsOf are the sections of a file that are for a project, in their order.
+// sectionsOf returns the sections of a file that are for a project, in their order.
 func sectionsOf(file string, doc *py.Dict, name project.Name) (out []*py.Dict, err error) {
 	doc.Range(func(k, v any) bool {
 		key, _ := k.(string)
 		pattern, ok := strings.CutPrefix(key, layout.ProjectsNamespace+".")
 		if !ok {
-			err = broken(file, "the key %s is none of  %s.PROJECT", py.Repr(k), layout.ProjectsNamespace).
+			err = broken(file, "the key %s is not of the form  %s.PROJECT", py.Repr(k), layout.ProjectsNamespace).
 				WithHint("%s.*  is for all projects", layout.ProjectsNamespace)
 			return false
 		}
@@ -81,7 +81,7 @@ func sectionsOf(file string, doc *py.Dict, name project.Name) (out []*py.Dict, e
 		section, isDict := v.(*py.Dict)
 		switch {
 		case merr != nil:
-			err = broken(file, "%s: the pattern is not complete", key)
+			err = broken(file, "%s: incomplete pattern", key)
 		case !isDict && v != nil:
 			err = broken(file, "%s must be a mapping, not %s", key, py.TypeName(v))
 		case match && isDict:
@@ -92,7 +92,7 @@ func sectionsOf(file string, doc *py.Dict, name project.Name) (out []*py.Dict, e
 	return out, err
 }
 
-// Local gives what local.yaml of a project says; nil where there is none.
+// Local returns what local.yaml of a project says; nil if there is none.
 func Local(file string) (*project.MachineFile, error) {
 	doc, err := read(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +103,7 @@ func Local(file string) (*project.MachineFile, error) {
 	}
 	for _, k := range []string{"env_defaults", "os_defaults"} {
 		if doc.Has(k) {
-			return nil, broken(file, "%s has no place here: the file is of one machine", k).WithHint("write the values themselves")
+			return nil, broken(file, "%s is not allowed here: the file belongs to one machine", k).WithHint("set the values directly")
 		}
 	}
 	return &project.MachineFile{File: file, Values: doc}, nil
@@ -124,7 +124,7 @@ func read(file string) (*py.Dict, error) {
 		return nil, fault.New(fault.Internal, "read", "%w", err)
 	}
 	if sys, ok := st.Sys().(*syscall.Stat_t); !ok || sys.Uid != 0 && int(sys.Uid) != os.Geteuid() || st.Mode().Perm()&0o022 != 0 {
-		return nil, broken(file, "others than root can write it (%s)", st.Mode()).WithHint("chown root %[1]s && chmod go-w %[1]s", file)
+		return nil, broken(file, "it is writable for users other than root (%s)", st.Mode()).WithHint("chown root %[1]s && chmod go-w %[1]s", file)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
@@ -147,7 +147,7 @@ func read(file string) (*py.Dict, error) {
 	}
 }
 
-// broken is an error in a file of the machine, which its administrator must fix.
+// broken returns an error in a file of the machine, which its administrator must fix.
 func broken(file, format string, args ...any) *fault.Error {
 	return fault.New(fault.Internal, "configuration", "%s: %w", file, fmt.Errorf(format, args...))
 }

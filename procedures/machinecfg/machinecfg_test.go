@@ -28,10 +28,10 @@ func TestImage(t *testing.T) {
 	}{
 		"none":                            {},
 		"in order, by pattern":            {files: map[string]string{"20.yaml": "makina-projects.app: {b: 2}\n", "10.yaml": "makina-projects.*: {a: 1}\nmakina-projects.a?p: {c: 3}\nmakina-projects.b: {d: 4}\n", "x.yml": "no: 1\n", "30.yaml": "\n"}, want: []string{"10.yaml {'a': 1}", "10.yaml {'c': 3}", "20.yaml {'b': 2}"}},
-		"a foreign key":                   {files: map[string]string{"10.yaml": "data: {a: 1}\n"}, err: "10.yaml: the key 'data' is none of  makina-projects.PROJECT"},
+		"a foreign key":                   {files: map[string]string{"10.yaml": "data: {a: 1}\n"}, err: "10.yaml: the key 'data' is not of the form  makina-projects.PROJECT"},
 		"no mapping":                      {files: map[string]string{"10.yaml": "[1]\n"}, err: "10.yaml: must be a mapping, not list"},
 		"a section that is not a mapping": {files: map[string]string{"10.yaml": "makina-projects.b: 1\n"}, err: "10.yaml: makina-projects.b must be a mapping, not int"},
-		"a pattern that ends":             {files: map[string]string{"10.yaml": "'makina-projects.[': {}\n"}, err: "10.yaml: makina-projects.[: the pattern is not complete"},
+		"a pattern that ends":             {files: map[string]string{"10.yaml": "'makina-projects.[': {}\n"}, err: "10.yaml: makina-projects.[: incomplete pattern"},
 		"too large":                       {files: map[string]string{"10.yaml": strings.Repeat("#", 1<<20+1)}, err: "larger than 1048576 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,10 +75,10 @@ func TestLocalOfSomebodyElse(t *testing.T) {
 		require.Error(t, err, file)
 	}
 	_, err = machinecfg.Local(write(t, dir, "env", "env_defaults: {prod: {a: 1}}\n", 0o600))
-	require.ErrorContains(t, err, "env_defaults has no place here")
+	require.ErrorContains(t, err, "env_defaults is not allowed here")
 	if os.Geteuid() == 0 {
 		require.NoError(t, os.Chown(good, 1234, 1234))
 		_, err = machinecfg.Local(good)
-		require.ErrorContains(t, err, "others than root can write it")
+		require.ErrorContains(t, err, "it is writable for users other than root")
 	}
 }

@@ -55,7 +55,7 @@ func List(proc string, of layout.Project, hide func(string) string) []string {
 	return lines
 }
 
-// placeOf is where in a tree that is not live any more a process runs, "" where it does not.
+// placeOf is where in a tree that is not live any more a process runs, "" if it does not.
 func placeOf(process string, of layout.Project) string {
 	for _, link := range []string{"cwd", "exe"} {
 		at, err := os.Readlink(filepath.Join(process, link))
@@ -70,7 +70,7 @@ func placeOf(process string, of layout.Project) string {
 	return ""
 }
 
-// commandOf is the beginning of a process' command line.
+// commandOf returns the beginning of a process' command line.
 func commandOf(process string) string {
 	f, err := os.Open(filepath.Join(process, "cmdline"))
 	if err != nil {

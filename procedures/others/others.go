@@ -39,13 +39,13 @@ type other struct {
 // Source is where projects are found.
 type Source struct {
 	Root layout.Root
-	// Live is the commit of the newest deployment of a project that went live, "" where there is none; nil: none has one.
+	// Live is the commit of the newest deployment of a project that went live, "" if there is none; nil: none has one.
 	Live func(context.Context, project.Name) (project.Commit, error)
 	// Tree is a commit of a project's code.
 	Tree func(context.Context, project.Name, project.Commit) (fs.FS, error)
 }
 
-// Roots are the file roots of all other projects that are linked into salt://, for a deployment of own whose private copies are below dir.
+// Roots returns the file roots of all other projects that are linked into salt://, for a deployment of own whose private copies are below dir.
 func (f Source) Roots(ctx context.Context, own project.Name, dir string) (fileroot.Roots, error) {
 	entries, err := os.ReadDir(filepath.Join(f.Root.Salt(), layout.ProjectsNamespace))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -117,7 +117,7 @@ func (o *other) load() (fs.FS, error) {
 	return r.Files()
 }
 
-// Used are the roots of others whose files were read.
+// Used returns the roots of others whose files were read.
 func Used(roots fileroot.Roots) (out fileroot.Roots) {
 	for _, r := range roots {
 		o, ok := r.FS.(*other)

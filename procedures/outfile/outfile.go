@@ -22,10 +22,10 @@ const Variable = "CORPUS_OUTPUTS"
 // ReportsVariable names the folder for reports of tests.
 const ReportsVariable = "CORPUS_TEST_REPORTS"
 
-// Reports is the folder for reports of tests beside a file of outputs.
+// Reports returns the folder for reports of tests beside a file of outputs.
 func Reports(file string) string { return filepath.Join(filepath.Dir(file), "tests") }
 
-// Path is the file of a deployment's steps. It is the same for all of them, as Salt is started once; each finds it empty. Several servers
+// Path returns the file of a deployment's steps. It is the same for all of them, as Salt is started once; each finds it empty. Several servers
 // on one machine may run deployments of one ID, as nodes of a hub: each has a file of its own, named after its state.
 func Path(state layout.State, id project.ID) string {
 	sum := sha256.Sum256([]byte(state.Path()))
@@ -40,7 +40,7 @@ func Drop(state layout.State, id project.ID) error {
 	return os.RemoveAll(filepath.Dir(Path(state, id)))
 }
 
-// Make creates the file anew, and the folder for reports. Where group is not nil, and this process is root, members of that group may write it: steps run as the
+// Make creates the file again, and the folder for reports. Where group is not nil, and this process is root, members of that group may write it: steps run as the
 // project's user.
 func Make(file string, machine *host.Host, group *host.Group) error {
 	dir := filepath.Dir(file)

@@ -69,7 +69,7 @@ func (p *Part) at(name string) *Part {
 	return nil
 }
 
-// names are those in a folder that are walked.
+// names returns those in a folder that are walked.
 func (p *Part) names(d vfs.Dir) ([]string, error) {
 	if p == nil {
 		return d.ReadDir(".")

@@ -30,7 +30,7 @@ type Reset struct {
 	Changed int
 }
 
-// Run fixes what differs. A path that is not there is left out; the error tells the first that could not be changed.
+// Run fixes what differs. A path that does not exist is left out; the error tells the first that could not be changed.
 func (r *Reset) Run(ctx context.Context) error {
 	for _, p := range r.Paths {
 		p = filepath.Clean(p)

@@ -26,10 +26,10 @@ type Rule struct {
 	groupFromOwner bool
 	// umask are the bits that nothing may have.
 	umask uint32
-	// dirs and files are modes that the project asks for, nil where it does not; kept ones are left as they are.
+	// dirs and files are modes that the project asks for, nil if it does not; kept ones are left as they are.
 	dirs, files         *uint32
 	keepDirs, keepFiles bool
-	// acl is nil where access control lists are left alone.
+	// acl is nil if access control lists are left alone.
 	acl *acl
 	// others skips what belongs to another account than uid and root, and pid files of root: daemons need them unchanged. all skips
 	// everything: the content of a folder of such an account. A rule that names an owner has neither.
@@ -68,7 +68,7 @@ type node struct {
 	sub  map[string]*node
 }
 
-// at descends to a name: the node there, nil where there are no rules, and the rule that applies.
+// at descends to a name: the node there, nil if there are no rules, and the rule that applies.
 func (n *node) at(name string, above *Rule) (*node, *Rule) {
 	if n == nil {
 		return nil, above
@@ -153,7 +153,7 @@ type Accounts struct {
 	Missing *[]string
 }
 
-// id is the number of a user or a group; a number stands for itself. ok is false where there is no such account yet.
+// id returns the number of a user or a group; a number stands for itself. ok is false if there is no such account yet.
 func (a Accounts) id(rule, name string, group bool) (id uint32, ok bool, err error) {
 	if n, err := strconv.ParseUint(name, 10, 32); err == nil {
 		return uint32(n), true, nil
@@ -177,7 +177,7 @@ func (a Accounts) id(rule, name string, group bool) (id uint32, ok bool, err err
 		return 0, false, nil
 	}
 	return 0, false, fault.New(fault.Failed, phase, "permissions:%s: %s %s: %w", rule, kind, name, err).
-		WithHint("a step has to make the account, or the rule to name another")
+		WithHint("let a step create the account, or change the rule")
 }
 
 // The tags of posix_acl_xattr_entry, in the order that the kernel wants. Source: linux/posix_acl.h, acl(5).
@@ -225,7 +225,7 @@ func aclNames(p project.Permission, look Accounts) (*acl, error) {
 	return out, nil
 }
 
-// encodeACL is the extended attribute for a mode and named entries; nil where there is nothing to name. mask is what the
+// encodeACL returns the extended attribute for a mode and named entries; nil if there is nothing to name. mask is what the
 // group bits of the mode become.
 func encodeACL(perm uint32, names []aclName, x bool) (value []byte, mask uint32) {
 	mask = perm >> 3 & 7
@@ -261,7 +261,7 @@ func encodeACL(perm uint32, names []aclName, x bool) (value []byte, mask uint32)
 	return b, mask
 }
 
-// aclGroupBits are the owning group's permissions in an access control list; ok is false where the value is invalid.
+// aclGroupBits returns the owning group's permissions in an access control list; ok is false if the value is invalid.
 func aclGroupBits(value []byte) (bits uint32, ok bool) {
 	for i := 4; i+8 <= len(value); i += 8 {
 		if binary.LittleEndian.Uint16(value[i:]) == aclGroupObj {
@@ -340,7 +340,7 @@ func valueOf(xs []vfs.Xattr, name string) []byte {
 	return nil
 }
 
-// perm is the new mode of an entry with the mode old. A file that its owner may execute stays executable, for everybody who may read it.
+// perm returns the new mode of an entry with the mode old. A file that its owner may execute stays executable, for everybody who may read it.
 func (r *Rule) perm(dir bool, old uint32) uint32 {
 	switch {
 	case dir && r.keepDirs, !dir && r.keepFiles:

@@ -26,7 +26,7 @@ type Tree struct {
 	rules *node
 }
 
-// Defaults are the rules of the three trees, before those of the project's own. owner is whom the files belong to, nil where owners are not
+// Defaults returns the rules of the three trees, before those of the project's own. owner is whom the files belong to, nil if owners are not
 // ours to change.
 func Defaults(owner *project.Owner) (live, data, pillar Rule) {
 	uid, gid, root := -1, -1, -1
@@ -41,7 +41,7 @@ func Defaults(owner *project.Owner) (live, data, pillar Rule) {
 	return Rule{uid: uid, gid: gid, setgid: owns}, Rule{uid: uid, gid: gid, setgid: owns, others: owns}, pillar
 }
 
-// Trees are the trees of a project and their rules: Defaults, and below them those of the project. The accounts in them must exist, or look
+// Trees returns the trees of a project and their rules: Defaults, and below them those of the project. The accounts in them must exist, or look
 // reports which do not.
 func Trees(at layout.Project, owner *project.Owner, own []project.Permission, look Accounts) ([]Tree, error) {
 	live, data, pillar := Defaults(owner)

@@ -96,7 +96,7 @@ func templateFault(err error, display string, src []byte, private bool) error {
 	if lines := strings.Split(string(src), "\n"); !private && je.Line > 0 && je.Line <= len(lines) {
 		pos.Text = lines[je.Line-1]
 	}
-	return fault.New(fault.Failed, "", "%s", je.Msg).WithPos(pos).WithHint("see the Jinja template documentation; the line is counted in the file as it is stored")
+	return fault.New(fault.Failed, "", "%s", je.Msg).WithPos(pos).WithHint("see the Jinja template documentation")
 }
 
 // valuesIn returns what may be values in a line of broken YAML.

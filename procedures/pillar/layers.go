@@ -13,7 +13,7 @@ import (
 	"corpus-git/sls/modules"
 )
 
-// layersOf are the files of a pillar that override the others on a node, the strongest last.
+// layersOf returns the files of a pillar that override the others on a node, the strongest last.
 func layersOf(n *project.Node) (out []string) {
 	for _, role := range n.Roles {
 		out = append(out, fleet.RolesDir+"/"+role+".sls")
@@ -43,7 +43,7 @@ func (t *tree) layer(ctx context.Context, path string) (*py.Dict, error) {
 	return py.DeepCopy(v).(*py.Dict), nil
 }
 
-// each gives the values of the pillar without its layers, or with those of Node, and then those of every layer that is there by itself.
+// each returns the values of the pillar without its layers, or with those of Node, and then those of every layer that is there by itself.
 func (d *Reader) each(ctx context.Context, own fs.FS) ([]*py.Dict, error) {
 	v, err := d.Pillar(ctx, own)
 	if err != nil {
@@ -83,7 +83,7 @@ func (d *Reader) each(ctx context.Context, own fs.FS) ([]*py.Dict, error) {
 	return out, nil
 }
 
-// All gives the values of the pillar with those of every role and node over them: what may be hidden, not what a node has.
+// All returns the values of the pillar with those of every role and node over them: what may be hidden, not what a node has.
 func (d *Reader) All(ctx context.Context, own fs.FS) (*py.Dict, error) {
 	all, err := d.each(ctx, own)
 	if err != nil {

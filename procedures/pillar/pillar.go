@@ -38,7 +38,7 @@ const (
 // Source: Salt documentation, "The Top File" and "Pillar", and salt.pillar of release 3008.
 type tree struct {
 	data *Reader
-	// own and machine are the project's pillar and <root>/pillar; nil where there is none.
+	// own and machine are the project's pillar and <root>/pillar; nil if there is none.
 	own, machine fs.FS
 	slses        fileroot.Roots // where SLS names are looked up
 	templates    fileroot.Roots // where templates find what they import
@@ -68,7 +68,7 @@ func (d *Reader) tree(own fs.FS) (*tree, error) {
 	return t, nil
 }
 
-// Pillar gives the values of the project's pillar; own are the files of its repository, nil for none.
+// Pillar returns the values of the project's pillar; own are the files of its repository, nil for none.
 func (d *Reader) Pillar(ctx context.Context, own fs.FS) (*py.Dict, error) {
 	self := SLS(d.Name.String())
 	t, err := d.tree(own)
@@ -106,7 +106,7 @@ func (d *Reader) Pillar(ctx context.Context, own fs.FS) (*py.Dict, error) {
 	return out, nil
 }
 
-// SLS is the project's pillar as the top file names it.
+// SLS returns the project's pillar as the top file names it.
 func SLS(name string) string { return layout.ProjectsNamespace + "." + name }
 
 // foreign reports whether an SLS belongs to another project.
@@ -115,7 +115,7 @@ func (t *tree) foreign(sls string) bool {
 	return (sls == layout.ProjectsNamespace || strings.HasPrefix(sls, layout.ProjectsNamespace+".")) && sls != self && !strings.HasPrefix(sls, self+".")
 }
 
-// sls gives the values of one SLS file and of what it includes. by is the file that includes it, vars what that gives it.
+// sls returns the values of one SLS file and of what it includes. by is the file that includes it, vars what that gives it.
 func (t *tree) sls(ctx context.Context, name, by string, vars *py.Dict) (*py.Dict, error) {
 	refuse := func(format string, args ...any) *fault.Error {
 		e := fault.New(fault.Failed, "read the pillar", format, args...)
@@ -130,11 +130,11 @@ func (t *tree) sls(ctx context.Context, name, by string, vars *py.Dict) (*py.Dic
 	f, err := t.slses.SLS(name)
 	if err != nil && name == SLS(t.data.Name.String()) {
 		return nil, fault.New(fault.Failed, "read the pillar", "there is no %s", layout.PillarFile).
-			WithHint("the pillar repository holds the configuration in a file  %s  at its top", layout.PillarFile)
+			WithHint("the pillar repository needs a file  %s  at its top level", layout.PillarFile)
 	}
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
-		return nil, refuse("%s is not there: neither in the project's pillar nor in %s", name, t.data.Root.Pillar()).
-			WithHint("a file of the project's own pillar is included as  .NAME")
+		return nil, refuse("%s not found, neither in the project's pillar nor in %s", name, t.data.Root.Pillar()).
+			WithHint("include files of the project's own pillar as  .NAME")
 	}
 	if err != nil {
 		return nil, refuse("%s cannot be read: %v", name, err)
@@ -142,7 +142,7 @@ func (t *tree) sls(ctx context.Context, name, by string, vars *py.Dict) (*py.Dic
 	return t.from(ctx, f, name, vars)
 }
 
-// from gives the values of a file that was found, and of what it includes.
+// from returns the values of a file that was found, and of what it includes.
 func (t *tree) from(ctx context.Context, f fileroot.File, name string, vars *py.Dict) (*py.Dict, error) {
 	display := t.display(f)
 	doc, err := t.file(ctx, f, name, display, vars)
@@ -235,7 +235,7 @@ func (t *tree) include(item any, by string, f fileroot.File, display string) (in
 	return out, nil
 }
 
-// display is how messages name a file: the project's own by the path in its repository.
+// display returns how messages name a file: the project's own by the path in its repository.
 func (t *tree) display(f fileroot.File) string {
 	if f.Root.Mount != "" {
 		return "pillar " + f.Rel
@@ -270,7 +270,7 @@ func (t *tree) file(ctx context.Context, f fileroot.File, name, display string, 
 // included is a line of an include list: the name of a file.
 var included = regexp.MustCompile(`^\s*-\s+[\w./*-]+:?\s*$`)
 
-// declared are the values in a pillar that the recipes declare as secret, numbers included.
+// declared returns the values in a pillar that the recipes declare as secret, numbers included.
 func (d *Reader) declared(pillar *py.Dict) (out []redact.Secret) {
 	section, _ := pillar.GetStr(layout.ProjectsNamespace + "." + d.Name.String())
 	for _, in := range d.Declared {
@@ -287,7 +287,7 @@ func (d *Reader) declared(pillar *py.Dict) (out []redact.Secret) {
 	return out
 }
 
-// Secrets are the values of a pillar that must not be shown, except those that are in code (redact.NotIn), and those that it lists as
+// Secrets returns the values of a pillar that must not be shown, except those that are in code (redact.NotIn), and those that it lists as
 // shown. Of a pillar that can't be read, everything that looks like a value is a secret, in all of its files.
 func (d *Reader) Secrets(ctx context.Context, own fs.FS) (secrets []redact.Secret, shown map[string]bool) {
 	all, err := d.each(ctx, own)

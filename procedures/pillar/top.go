@@ -17,7 +17,7 @@ import (
 // topFile is the name of the top file as an SLS.
 const topFile = "top"
 
-// top are the SLS files that the top file names for this machine, in order.
+// top returns the SLS files that the top file names for this machine, in order.
 func (t *tree) top(ctx context.Context) ([]string, error) {
 	display := t.data.Root.PillarTop()
 	if t.machine == nil {
@@ -32,7 +32,7 @@ func (t *tree) top(ctx context.Context) ([]string, error) {
 	}
 	bad := func(format string, args ...any) error {
 		return fault.New(fault.Refused, "read "+display, format, args...).WithPos(fault.Pos{File: display}).
-			WithHint("whoever runs the server must change that file")
+			WithHint("an administrator has to change that file")
 	}
 	var names []string
 	for _, e := range doc.Items() {
@@ -56,7 +56,7 @@ func (t *tree) top(ctx context.Context) ([]string, error) {
 			case !match:
 				continue
 			case env != "base":
-				return nil, bad("there is no pillar environment %s, only base", env)
+				return nil, bad("unknown pillar environment %s; only base is supported", env)
 			}
 			for _, item := range list.Items() {
 				switch x := item.(type) {
@@ -77,7 +77,7 @@ func (t *tree) top(ctx context.Context) ([]string, error) {
 						}
 					}
 				default:
-					return nil, bad("a target's list holds something that is not a name")
+					return nil, bad("the list of a target contains something that is not a name")
 				}
 			}
 		}
@@ -85,7 +85,7 @@ func (t *tree) top(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// named are the SLS files that a name or a pattern of the top file matches, except those of other projects.
+// named returns the SLS files that a name or a pattern of the top file matches, except those of other projects.
 func (t *tree) named(pattern string) ([]string, error) {
 	if !strings.ContainsAny(pattern, "*?[") {
 		if t.foreign(pattern) {

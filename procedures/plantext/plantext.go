@@ -19,7 +19,7 @@ const width = 100
 // maxDiffLines is how much of one file's difference a plan shows.
 const maxDiffLines = 200
 
-// Files are the files that a deployment brings, changes and removes.
+// Files returns the files that a deployment brings, changes and removes.
 func Files(desc project.Description) []string {
 	out := make([]string, 0, len(desc.Paths)+1)
 	for i, p := range desc.Paths {
@@ -58,7 +58,7 @@ func State(st sls.StateResult, hide func(string) string) []string {
 	return append(out, indented(diff(hide(st.Diff)))...)
 }
 
-// subject is what a state acts on, "" where its ID is the same.
+// subject returns what a state acts on, "" if its ID is the same.
 func subject(st sls.StateResult) string {
 	what := st.Name
 	if st.Command != nil {
@@ -70,7 +70,7 @@ func subject(st sls.StateResult) string {
 	return what
 }
 
-// title is the line of a state; what is long, or has several lines, is below.
+// title returns the line of a state; what is long, or has several lines, is below.
 func title(title, subject string) []string {
 	switch {
 	case subject == "":
@@ -81,7 +81,7 @@ func title(title, subject string) []string {
 	return append([]string{title}, indented(textLines(subject))...)
 }
 
-// diff is a difference without the file names above it, shortened if long.
+// diff returns a difference without the file names above it, shortened if long.
 func diff(diff string) []string {
 	lines := textLines(diff)
 	if len(lines) > 2 && strings.TrimSpace(lines[0]) == "---" && strings.TrimSpace(lines[1]) == "+++" {
@@ -93,7 +93,7 @@ func diff(diff string) []string {
 	return lines
 }
 
-// changes are the changes that a state reports besides a text's difference: a mode, an owner, a version.
+// changes returns the changes that a state reports besides a text's difference: a mode, an owner, a version.
 func changes(st sls.StateResult) []string {
 	var changes map[string]any
 	if json.Unmarshal(st.Changes, &changes) != nil {
@@ -144,7 +144,7 @@ func changes(st sls.StateResult) []string {
 	return slices.DeleteFunc(out, func(l string) bool { return l == "" })
 }
 
-// oldToNew is a change of Salt's form {old: …, new: …} in words.
+// oldToNew returns a change of Salt's form {old: …, new: …} in words.
 func oldToNew(m map[string]any) (string, bool) {
 	was, hasOld := m["old"]
 	is, hasNew := m["new"]

@@ -96,7 +96,7 @@ func (c *copier) entries(from, to string, entries []fs.DirEntry, followed int) e
 		}
 		if c.files++; c.files > maxRecipeFiles {
 			return fault.New(fault.Refused, "copy "+layout.SaltDir, "it has more than %d files", maxRecipeFiles).
-				WithHint("%s holds what deploys the project; keep its data elsewhere", layout.SaltDir)
+				WithHint("%s is for the files that deploy the project; keep data elsewhere", layout.SaltDir)
 		}
 		if err := c.entry(path.Join(from, e.Name()), path.Join(to, e.Name()), e.Type(), followed); err != nil {
 			return err
@@ -155,7 +155,7 @@ func (c *copier) file(from, to string) (err error) {
 	}
 	if c.bytes += st.Size(); c.bytes > maxRecipe {
 		return fault.New(fault.Refused, "copy "+layout.SaltDir, "it is larger than %d GiB", maxRecipe>>30).
-			WithPos(fault.Pos{File: path.Join(layout.SaltDir, from)}).WithHint("%s holds what deploys the project; keep its data elsewhere", layout.SaltDir)
+			WithPos(fault.Pos{File: path.Join(layout.SaltDir, from)}).WithHint("%s is for the files that deploy the project; keep data elsewhere", layout.SaltDir)
 	}
 	mode := fs.FileMode(0o644)
 	if st.Mode()&0o111 != 0 {
@@ -176,7 +176,7 @@ func (c *copier) file(from, to string) (err error) {
 	return w.Chmod(mode) // whatever the umask is
 }
 
-// Files is the copy as a file system; nil where there is none. Targets of links outside of it are not visible.
+// Files returns the copy as a file system; nil if there is none. Targets of links outside of it are not visible.
 func (r *Recipe) Files() (fs.FS, error) {
 	if r == nil {
 		return nil, nil
@@ -184,14 +184,14 @@ func (r *Recipe) Files() (fs.FS, error) {
 	return vfs.Beneath(r.dir)
 }
 
-// Root is the copy as a file root in place of the working copy's recipe.
+// Root returns the copy as a file root in place of the working copy's recipe.
 func (r *Recipe) Root() fileroot.Root {
 	root := fileroot.OnDisk(r.dir)
 	root.Public = r.live
 	return root
 }
 
-// Script is the path from which an executable of the recipe is run.
+// Script returns the path from which an executable of the recipe is run.
 func (r *Recipe) Script(file string) string { return filepath.Join(r.dir, filepath.FromSlash(file)) }
 
 // Own finds the project's own file for a procedure.
@@ -203,7 +203,7 @@ func (r *Recipe) Own(procedure string) (s Step, own bool, err error) {
 	return OwnFile(files, procedure)
 }
 
-// Hooks are the recipe's executables for a point.
+// Hooks returns the recipe's executables for a point.
 func (r *Recipe) Hooks(p hooks.Point) ([]hooks.Hook, error) {
 	files, err := r.Files()
 	if err != nil || files == nil {

@@ -15,7 +15,7 @@ func RefuseEmptied(live, comes fs.FS) error {
 	if live == nil {
 		return nil
 	}
-	const hint = "if that is meant:  git push -o allow-empty …"
+	const hint = "if this is intended:  git push -o allow-empty …"
 	was, err := In(live)
 	if err != nil || was == nil {
 		return nil //nolint:nilerr // an error in the live recipe does not matter here
@@ -25,7 +25,7 @@ func RefuseEmptied(live, comes fs.FS) error {
 		return err
 	}
 	if is == nil {
-		return fault.New(fault.Refused, "", "the push has no folder %s, and what is live has one", layout.SaltDir).WithHint("%s", hint)
+		return fault.New(fault.Refused, "", "the push has no folder %s, but the live release has one", layout.SaltDir).WithHint("%s", hint)
 	}
 	n, err := stepCount(was)
 	if err != nil || n == 0 {
@@ -34,7 +34,7 @@ func RefuseEmptied(live, comes fs.FS) error {
 	if left, err := stepCount(is); err != nil || left > 0 || Has(is, extends.File) {
 		return err
 	}
-	return fault.New(fault.Refused, "", "the push has no steps in %s, and what is live has %s", layout.SaltDir, humanize.Plural(n, "step")).WithHint("%s", hint)
+	return fault.New(fault.Refused, "", "the push has no steps in %s, but the live release has %s", layout.SaltDir, humanize.Plural(n, "step")).WithHint("%s", hint)
 }
 
 // stepCount counts the steps of a recipe, and a file that stands for all of them.

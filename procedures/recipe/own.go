@@ -10,7 +10,7 @@ import (
 	"corpus-git/project"
 )
 
-// ownFiles are the names that a procedure's own file may have.
+// ownFiles returns the names that a procedure's own file may have.
 func ownFiles(procedure string) []string {
 	names := []string{procedure + ".sls"}
 	if other := project.ProcedureKey(procedure); other != procedure {

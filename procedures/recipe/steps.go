@@ -34,17 +34,17 @@ const (
 	ToolPuppet  = "puppet"
 )
 
-// SLS is the dotted name of the step's file.
+// SLS returns the dotted name of the step's file.
 func (s Step) SLS(name project.Name) string {
 	return layout.ProjectsNamespace + "." + name.String() + "." + s.Name
 }
 
-// Procedures are those that a recipe may have a file of its own for, in their order: all but the checks.
+// Procedures returns those that a recipe may have a file of its own for, in their order: all but the checks.
 func Procedures() []string {
 	return slices.DeleteFunc(project.Procedures(), func(name string) bool { return name == "checks" })
 }
 
-// special are the files that are procedures and no steps.
+// special returns the files that are procedures and no steps.
 func special(file string) bool {
 	if file == ".sls" || file == undeployFile {
 		return true
@@ -69,7 +69,7 @@ func Undeploy(recipe fs.FS) []Step {
 // numbered matches NN_name.extension: the number marks a step.
 var numbered = regexp.MustCompile(`^[0-9][^/]*\.([A-Za-z0-9_-]+)$`)
 
-// ending is the ending of a numbered file's name, "" of others.
+// ending returns the ending of a numbered file's name, "" of others.
 func ending(file string) string {
 	if m := numbered.FindStringSubmatch(file); m != nil {
 		return m[1]
@@ -77,7 +77,7 @@ func ending(file string) string {
 	return ""
 }
 
-// toolOf is the tool of a numbered file by its extension, "" where none applies it.
+// toolOf returns the tool of a numbered file by its extension, "" if none applies it.
 func toolOf(file string, groups []string) string {
 	switch end := ending(file); {
 	case end == "":
@@ -104,7 +104,7 @@ func isProgram(recipe fs.FS, file string) bool {
 	return bytes.HasPrefix(head[:n], []byte("#!")) || bytes.HasPrefix(head[:n], []byte("\x7fELF"))
 }
 
-// stepOf is the step for a regular file of .salt; none where nothing runs it.
+// stepOf returns the step for a regular file of .salt; none where nothing runs it.
 func stepOf(recipe fs.FS, file string, mode fs.FileMode, groups []string) (Step, bool) {
 	name := strings.TrimSuffix(file, path.Ext(file))
 	end := ending(file)
@@ -130,7 +130,7 @@ func Steps(recipe fs.FS, groups ...string) ([]Step, error) {
 	return list(recipe, groups, func(name string) bool { return !strings.HasPrefix(name, TaskPrefix) })
 }
 
-// StepNames are the names of what may write outputs and wait: steps, the recipe's tasks, and install.sls.
+// StepNames returns the names of what may write outputs and wait: steps, the recipe's tasks, and install.sls.
 func StepNames(files fs.FS, steps []Step) (names []string, err error) {
 	for _, s := range steps {
 		names = append(names, s.Name)
@@ -147,7 +147,7 @@ func Tasks(recipe fs.FS) ([]Step, error) {
 	return list(recipe, nil, func(name string) bool { return strings.HasPrefix(name, TaskPrefix) })
 }
 
-// TaskNames are the names by which tasks are run.
+// TaskNames returns the names by which tasks are run.
 func TaskNames(recipe fs.FS) (names []string, err error) {
 	tasks, err := Tasks(recipe)
 	for _, t := range tasks {
@@ -184,13 +184,13 @@ func list(recipe fs.FS, groups []string, want func(string) bool) ([]Step, error)
 	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
 	for i := 1; i < len(out); i++ {
 		if out[i].Name == out[i-1].Name {
-			return nil, fault.New(fault.Failed, "read .salt", "%s and %s have the same place in the order", out[i-1].File, out[i].File).
-				WithPos(fault.Pos{File: path.Join(layout.SaltDir, out[i].File)}).WithHint("give one of them another name")
+			return nil, fault.New(fault.Failed, "read .salt", "%s and %s have the same position in the order", out[i-1].File, out[i].File).
+				WithPos(fault.Pos{File: path.Join(layout.SaltDir, out[i].File)}).WithHint("rename one of them")
 		}
 	}
 	for _, s := range out {
 		if strings.Contains(s.Name, ".") && !s.Script && s.Tool == "" {
-			return nil, fault.New(fault.Failed, "read .salt", "a dot in the name of a step: Salt reads it as a folder").
+			return nil, fault.New(fault.Failed, "read .salt", "the name of a step contains a dot, which Salt reads as a folder").
 				WithPos(fault.Pos{File: path.Join(layout.SaltDir, s.File)}).WithHint("rename it to %s.sls", strings.ReplaceAll(s.Name, ".", "_"))
 		}
 	}
@@ -210,7 +210,7 @@ func Choose(steps []Step, only []string) ([]Step, error) {
 	}
 	for _, o := range only {
 		if !slices.ContainsFunc(steps, func(s Step) bool { return s.Name == o || s.File == o }) {
-			return nil, fault.New(fault.Usage, "only_steps", "there is no step %q", o).WithHint("the steps are: %s", NamesOf(steps))
+			return nil, fault.New(fault.Usage, "only_steps", "no step %q", o).WithHint("the steps are: %s", NamesOf(steps))
 		}
 	}
 	return out, nil
@@ -228,10 +228,10 @@ func NamesOf(steps []Step) string {
 	return strings.Join(n, ", ")
 }
 
-// Texts are the contents of the files of .salt, up to a size limit.
+// Texts returns the contents of the files of .salt, up to a size limit.
 func Texts(code fs.FS) []string { return texts(code, layout.SaltDir) }
 
-// TextsOf are the contents of the files of a recipe, up to the same limit.
+// TextsOf returns the contents of the files of a recipe, up to the same limit.
 func TextsOf(files fs.FS) []string { return texts(files, ".") }
 
 func texts(files fs.FS, dir string) []string {
@@ -257,7 +257,7 @@ func texts(files fs.FS, dir string) []string {
 	return out
 }
 
-// In is the folder .salt of a commit's files, nil where there is none.
+// In returns the folder .salt of a commit's files, nil if there is none.
 func In(code fs.FS) (fs.FS, error) {
 	if code == nil {
 		return nil, nil
@@ -283,7 +283,7 @@ func Has(f fs.FS, name string) bool {
 
 var undoArgument = regexp.MustCompile(`^\s*-\s+["']?undo["']?\s*:\s*\S`)
 
-// UndoLine is the first line of a file of the recipe with the argument undo, 0 where there is none. The file need not compile.
+// UndoLine returns the first line of a file of the recipe with the argument undo, 0 if there is none. The file need not compile.
 func UndoLine(recipe fs.FS, file string) int {
 	text, err := fs.ReadFile(recipe, file)
 	if err != nil {

@@ -70,7 +70,7 @@ func TestStepsOfOtherTools(t *testing.T) {
 
 func TestStepsWhoseOrderWouldBeChanceAreRefused(t *testing.T) {
 	_, err := recipe.Steps(files("010_a.sls", "+010_a.sh"))
-	require.ErrorContains(t, err, "same place")
+	require.ErrorContains(t, err, "same position")
 	require.Equal(t, fault.Failed, fault.KindOf(err))
 	_, err = recipe.Steps(files("010.a.sls"))
 	require.ErrorContains(t, err, "dot")

@@ -13,7 +13,7 @@ var (
 	writtenName  = regexp.MustCompile(`/srv/projects/([a-zA-Z0-9_.-]+)/|Project ([a-zA-Z0-9_.-]+) has been`)
 )
 
-// stockSum is the hash that identifies a stock procedure file: SHA-256 of its text with blanks folded, without the tags of its template,
+// stockSum returns the hash that identifies a stock procedure file: SHA-256 of its text with blanks folded, without the tags of its template,
 // and without the project's name and archive where an old version contained them.
 func stockSum(text string) string {
 	text = rawTag.ReplaceAllString(text, "")

@@ -36,7 +36,7 @@ func Warnings(recipe fs.FS, groups ...string) ([]Warning, error) {
 			continue
 		}
 		if meant := meantSchema(e.Name()); meant != "" {
-			warn(e.Name(), "nothing reads it: did you mean %s?", meant)
+			warn(e.Name(), "not used: did you mean %s?", meant)
 			continue
 		}
 		if _, runs := stepOf(recipe, e.Name(), fi.Mode(), groups); !runs && !special(e.Name()) {
@@ -56,7 +56,7 @@ func Warnings(recipe fs.FS, groups ...string) ([]Warning, error) {
 		dir := path.Join(layout.HooksDir, e.Name())
 		point, ok := strings.CutSuffix(e.Name(), ".d")
 		if !ok || !slices.Contains(hooks.Points(), hooks.Point(point)) {
-			warn(dir, "hooks are not called from here: a point's folder is one of %s", pointDirs())
+			warn(dir, "hooks in this folder do not run: it must be one of %s", pointDirs())
 			continue
 		}
 		files, err := fs.ReadDir(recipe, dir)
@@ -76,7 +76,7 @@ func Warnings(recipe fs.FS, groups ...string) ([]Warning, error) {
 	return out, nil
 }
 
-// meantSchema is the file of declarations whose name was probably meant, "" for others.
+// meantSchema returns the file of declarations whose name was probably meant, "" for others.
 func meantSchema(file string) string {
 	name := strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(file), ".yml"), ".yaml")
 	if name == strings.ToLower(file) {
@@ -91,12 +91,12 @@ func meantSchema(file string) string {
 	return ""
 }
 
-// noStep says why a file that looks like a step is not one; "" where it does not look like one.
+// noStep says why a file that looks like a step is not one; "" if it does not look like one.
 func noStep(recipe fs.FS, file string, mode fs.FileMode, groups []string) string {
 	executable, end := mode&0o111 != 0, ending(file)
 	if file[0] < '0' || file[0] > '9' {
 		if tool := toolOf("0"+file, groups); executable && tool != "" {
-			return fmt.Sprintf("nothing runs it: a step of %s has a name that begins with a digit", tool)
+			return fmt.Sprintf("it does not run: the name of a step of %s begins with a digit", tool)
 		}
 		return ""
 	}
@@ -104,14 +104,14 @@ func noStep(recipe fs.FS, file string, mode fs.FileMode, groups []string) string
 	case !executable && (end == "sh" || isProgram(recipe, file)):
 		return "it is not executable, so it is not a step"
 	case executable:
-		return "it is executable, and not a step: it does not begin with #!"
+		return "it is executable but not a step: it does not begin with #!"
 	case meant != "":
-		return fmt.Sprintf("nothing runs a file that ends in .%s: did you mean .%s?", end, meant)
+		return fmt.Sprintf("files with the extension .%s do not run: did you mean .%s?", end, meant)
 	}
 	return ""
 }
 
-// suggestExtension is the extension of steps that was probably meant, "" for a different one (.sql and .xml are not steps).
+// suggestExtension returns the extension of steps that was probably meant, "" for a different one (.sql and .xml are not steps).
 func suggestExtension(end string, groups []string) string {
 	for _, known := range append([]string{"sls", "sh", "yml", "yaml", "pp"}, groups...) {
 		if end != known && strings.EqualFold(end, known) {

@@ -45,7 +45,7 @@ type Point struct {
 	Recipe string `json:"recipe"`
 	Cfg    string `json:"cfg"`
 	Tree   string `json:"tree"`
-	// Keys is the digest of cfg.kv as the steps saw it, "" where it was empty.
+	// Keys is the digest of cfg.kv as the steps saw it, "" if it was empty.
 	Keys string `json:"keys,omitempty"`
 	// Lost names what steps passed to later ones and is not stored: then no deployment can continue.
 	Lost string `json:"lost,omitempty"`
@@ -66,7 +66,7 @@ func Save(file string, p Point) error {
 	return vfs.WriteFileAtomic(vfs.OS{}, file, text, 0o600)
 }
 
-// Load reads a point; nil where there is none.
+// Load reads a point; nil if there is none.
 func Load(file string) (*Point, error) {
 	f, err := os.Open(file)
 	if errors.Is(err, os.ErrNotExist) {
@@ -112,10 +112,10 @@ func Compare(was, now Point) error {
 	case secret:
 		differs = append(differs, "a secret was set on the command line, and is not recorded")
 	case settings:
-		differs = append(differs, "other values are set on the command line")
+		differs = append(differs, "other settings on the command line")
 	}
 	if !same(was.Select, now.Select) {
-		differs = append(differs, "other steps or procedures are chosen")
+		differs = append(differs, "other steps or procedures are selected")
 	}
 	if was.Recipe != now.Recipe && was.Code == now.Code {
 		differs = append(differs, "the recipe has changed")
@@ -124,7 +124,7 @@ func Compare(was, now Point) error {
 		differs = append(differs, "the configuration has changed (the pillar of the machine, or its facts)")
 	}
 	if was.Keys != now.Keys {
-		differs = append(differs, "keys that its steps see have changed (corpus-git kv list)")
+		differs = append(differs, "keys of its steps have changed (corpus-git kv list)")
 	}
 	if was.Tree != now.Tree {
 		differs = append(differs, "files of the live tree have changed")
@@ -135,7 +135,7 @@ func Compare(was, now Point) error {
 	if len(differs) == 0 {
 		return nil
 	}
-	return fault.New(fault.Refused, "", "cannot go on from %s: %s", was.ID.Short(), strings.Join(differs, "; ")).WithHint("deploy without resume: all steps run again")
+	return fault.New(fault.Refused, "", "cannot resume %s: %s", was.ID.Short(), strings.Join(differs, "; ")).WithHint("deploy without resume: all steps run again")
 }
 
 func orNone(c project.Commit) string {
@@ -145,7 +145,7 @@ func orNone(c project.Commit) string {
 	return c.Short()
 }
 
-// changing are the keys of cfg whose value differs in each deployment, or describes its result.
+// changing returns the keys of cfg whose value differs in each deployment, or describes its result.
 func changing() []string {
 	return []string{"deployment_id", "chrono", "current_archive_dir", "outputs", "rollback", "deploy_summary", "deploy_ret", keysKey}
 }
@@ -153,7 +153,7 @@ func changing() []string {
 // keysKey is the key of cfg under which steps see keys, which Point.Keys compares.
 const keysKey = "kv"
 
-// Keys is the digest of the keys in a configuration, "" where there are none.
+// Keys returns the digest of the keys in a configuration, "" if there are none.
 func Keys(cfg *py.Dict) (string, error) {
 	v, _ := cfg.GetStr(keysKey)
 	keys, ok := v.(*py.Dict)
@@ -163,7 +163,7 @@ func Keys(cfg *py.Dict) (string, error) {
 	return Cfg(keys)
 }
 
-// Cfg is the digest of a configuration.
+// Cfg returns the digest of a configuration.
 func Cfg(cfg *py.Dict) (string, error) {
 	cfg = cfg.Copy()
 	for _, key := range changing() {
@@ -177,7 +177,7 @@ func Cfg(cfg *py.Dict) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// Files is the digest of all files of a folder with their contents; "" of none.
+// Files returns the digest of all files of a folder with their contents; "" of none.
 func Files(tree fs.FS) (string, error) {
 	if tree == nil {
 		return "", nil
@@ -223,7 +223,7 @@ func Files(tree fs.FS) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// Tree is the digest of the lstat of the files of a working copy, except .git. It reads no content: a write changes the time.
+// Tree returns the digest of the lstat of the files of a working copy, except .git. It reads no content: a write changes the time.
 func Tree(dir string) (string, error) {
 	h := sha256.New()
 	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {

@@ -20,9 +20,9 @@ func TestCompareNamesWhatDiffers(t *testing.T) {
 	for want, change := range map[string]func(*Point){
 		"the code is ccccccc, it was aaaaaaa":              func(p *Point) { p.Code = "cccccccccc" },
 		"the pillar is none, it was bbbbbbb":               func(p *Point) { p.Pillar = "" },
-		"other values are set on the command line":         func(p *Point) { p.Set = nil },
+		"other settings on the command line":               func(p *Point) { p.Set = nil },
 		"a secret was set":                                 func(p *Point) { p.Set = []project.Setting{{Key: "a", Secret: true}} },
-		"other steps or procedures are chosen":             func(p *Point) { p.Select.Skip = []string{"fixperms"} },
+		"other steps or procedures are selected":           func(p *Point) { p.Select.Skip = []string{"fixperms"} },
 		"the recipe has changed":                           func(p *Point) { p.Recipe = "x" },
 		"the configuration has changed":                    func(p *Point) { p.Cfg = "x" },
 		"files of the live tree have changed":              func(p *Point) { p.Tree = "x" },

@@ -24,7 +24,7 @@ const (
 	maxBytes   = 64 << 20
 )
 
-// Read adds up the reports in a folder, in the order of their names; nil where there are none. show hides the secrets of a text.
+// Read adds up the reports in a folder, in the order of their names; nil if there are none. show hides the secrets of a text.
 func Read(dir, step string, show func(string) string) *junit.Summary {
 	out := &junit.Summary{Step: step}
 	root, err := os.OpenRoot(dir)
@@ -39,7 +39,7 @@ func Read(dir, step string, show func(string) string) *junit.Summary {
 	left := maxBytes
 	for i, name := range names {
 		if i == maxFiles || left <= 0 {
-			out.Problem("the folder", fmt.Errorf("%d of %d reports were read, which is as much as is", i, len(names)))
+			out.Problem("the folder", fmt.Errorf("only %d of %d reports were read, because of the limit", i, len(names)))
 			break
 		}
 		src, err := read(root, name)
@@ -56,7 +56,7 @@ func Read(dir, step string, show func(string) string) *junit.Summary {
 	return out
 }
 
-// reports are the names of the files in the folder that may be reports.
+// reports returns the names of the files in the folder that may be reports.
 func reports(root *os.Root) ([]string, error) {
 	d, err := root.Open(".")
 	if err != nil {
@@ -84,7 +84,7 @@ func read(root *os.Root, name string) ([]byte, error) {
 		return nil, cause(err)
 	}
 	if !st.Mode().IsRegular() {
-		return nil, errors.New("it is no regular file")
+		return nil, errors.New("it is not a regular file")
 	}
 	src, err := io.ReadAll(io.LimitReader(f, junit.MaxBytes+1))
 	return src, cause(err)

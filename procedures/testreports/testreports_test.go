@@ -49,7 +49,7 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 	require.Equal(t, 1, got.Files, "a link within the folder")
 	require.Len(t, got.Problems, 3)
 	require.Contains(t, strings.Join(got.Problems, "\n"), "link.xml: path escapes")
-	require.Contains(t, strings.Join(got.Problems, "\n"), "pipe.xml: it is no regular file")
+	require.Contains(t, strings.Join(got.Problems, "\n"), "pipe.xml: it is not a regular file")
 }
 
 func TestManyReports(t *testing.T) {
@@ -59,5 +59,5 @@ func TestManyReports(t *testing.T) {
 	}
 	got := testreports.Read(dir, "010_test", same)
 	require.Equal(t, 500, got.Files)
-	require.Equal(t, []string{"the folder: 500 of 600 reports were read, which is as much as is"}, got.Problems)
+	require.Equal(t, []string{"the folder: only 500 of 600 reports were read, because of the limit"}, got.Problems)
 }

@@ -51,7 +51,7 @@ func (t Logs) List(name project.Name) ([]Log, error) {
 	return out, err
 }
 
-// Since returns the folders of the logs of the deployments that since names, of all where it is nil, the newest first.
+// Since returns the folders of the logs of the deployments that since names, of all if it is nil, the newest first.
 func (t Logs) Since(name project.Name, since []project.ID) (dirs []string, err error) {
 	logs, err := t.List(name)
 	for _, l := range logs {
@@ -86,7 +86,7 @@ func (t Logs) Prune(name project.Name, most int) (removed int, err error) {
 	return removed, nil
 }
 
-// Dropped is the newest deployment whose undo log was removed; "" is none.
+// Dropped returns the newest deployment whose undo log was removed; "" is none.
 func (t Logs) Dropped(name project.Name) (project.ID, error) {
 	text, err := vfs.ReadFile(t.FS, filepath.Join(t.State.LiveUndo(name.String()), droppedFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,7 +13,7 @@ import (
 	"unicode"
 )
 
-// Of gives those of found that nothing in the two commits reads. texts are the files of the recipe.
+// Of returns those of found that nothing in the two commits reads. texts are the files of the recipe.
 func Of(found []project.Unread, code, pillar fs.FS, texts []string) []project.Unread {
 	r := newReaders(code, texts)
 	left := slices.DeleteFunc(slices.Clone(found), r.reads)

@@ -236,25 +236,25 @@ func (s *Scheduler) Stop(patience time.Duration) bool {
 	}
 }
 
-// run looks after one project once.
+// run maintains one project once.
 func (s *Scheduler) run(ctx context.Context, name project.Name) {
 	log := s.Log.With().Str("project", name.String()).Logger()
 	keep, err := s.Retention(ctx, name)
 	if err != nil {
 		if ctx.Err() == nil {
-			log.Warn().Err(err).Msg("archives stay as they are: what to keep is not known")
+			log.Warn().Err(err).Msg("archives were not pruned: the retention settings could not be read")
 		}
 		return
 	}
 	got, err := s.Archives(name).Compact(ctx, procedures.RetentionPolicy(keep))
 	for _, r := range got.Refused {
-		log.Warn().Str("archive", r.ID).Str("why", r.Why).Msg("an archive stays a folder")
+		log.Warn().Str("archive", r.ID).Str("why", r.Why).Msg("cannot pack an archive")
 	}
 	if n := len(got.Packed); n > 0 {
 		log.Info().Int("archives", n).Str("freed", humanize.Bytes(got.Freed)).Msg("packed archives")
 	}
 	for _, a := range got.Rotation.Removed {
-		log.Info().Str("archive", a.ID).Str("freed", humanize.Bytes(a.Own)).Msg("removed an archive that the limits do not keep")
+		log.Info().Str("archive", a.ID).Str("freed", humanize.Bytes(a.Own)).Msg("removed an archive beyond the limits")
 	}
 	if s.Removed != nil && len(got.Rotation.Removed) > 0 {
 		s.Removed(ctx, name)

@@ -24,7 +24,7 @@ type Run struct {
 	Set        Set
 	// Node is set where the steps run on a node of a project: there nothing waits.
 	Node bool
-	// SkipReason is why the deployment does not wait for signals, "" where it does.
+	// SkipReason is why the deployment does not wait for signals, "" if it does.
 	SkipReason func() string
 	// Hide redacts a text, Note reports a line.
 	Hide func(string) string
@@ -35,9 +35,9 @@ type Run struct {
 }
 
 // errNoServer is the error where nothing can receive signals.
-var errNoServer = fault.New(fault.Refused, "", "only a running server takes signals").WithHint("start it:  corpus-git serve")
+var errNoServer = fault.New(fault.Refused, "", "signals need a running server").WithHint("start it:  corpus-git serve")
 
-// OnNodes is the error where the steps run on nodes: a signal comes to the server that has the push, and a wait would hold up its stage.
+// OnNodes returns the error where the steps run on nodes: a signal comes to the server that has the push, and a wait would hold up its stage.
 func OnNodes(where string) *fault.Error {
 	return fault.New(fault.Refused, where, "a project with nodes cannot wait for signals: its steps run on other machines").
 		WithHint("a stage can wait for a condition: .salt/%s", fleet.StagesFile)
@@ -85,7 +85,7 @@ func (r *Run) Behind(ctx context.Context, step string) error {
 	return nil
 }
 
-// For is the state corpus.wait: it waits for what its arguments say, or what is declared under its name.
+// For returns the state corpus.wait: it waits for what its arguments say, or what is declared under its name.
 func (r *Run) For(ctx context.Context, step, id string, args *py.Dict) (said string, err error) {
 	if why := r.SkipReason(); why != "" {
 		return why, r.pass(ctx, id)
@@ -95,9 +95,9 @@ func (r *Run) For(ctx context.Context, step, id string, args *py.Dict) (said str
 	case r.Node:
 		return "", OnNodes(id)
 	case declared && args.Len() > 0:
-		return "", fmt.Errorf("%s is declared in %s: say all of it there", id, Shown())
+		return "", fmt.Errorf("%s is declared in %s: set all its keys there", id, Shown())
 	case declared && w.Step != "":
-		return "", fmt.Errorf("%s is waited for behind %s: %s says so", id, w.Step, Shown())
+		return "", fmt.Errorf("%s says that %s waits after %s", id, w.Step, Shown())
 	case r.Signals == nil:
 		return "", errors.New(errNoServer.Error())
 	case !declared:

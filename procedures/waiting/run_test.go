@@ -16,11 +16,11 @@ func TestNothingWaitsOnANode(t *testing.T) {
 	_, err := r.For(t.Context(), "010_a", "switch", py.NewDict("count", int64(1)))
 	require.ErrorContains(t, err, "switch")
 	require.ErrorContains(t, err, "a project with nodes cannot wait for signals")
-	why = "a rollback waits for no signals"
+	why = "a rollback does not wait for signals"
 	said, err := r.For(t.Context(), "010_a", "switch", py.NewDict())
 	require.NoError(t, err)
 	require.Equal(t, why, said)
 	r.Node, why = false, ""
 	_, err = r.For(t.Context(), "010_a", "switch", py.NewDict())
-	require.ErrorContains(t, err, "only a running server takes signals")
+	require.ErrorContains(t, err, "signals need a running server")
 }

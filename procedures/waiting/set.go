@@ -21,13 +21,13 @@ type Signals interface {
 	Begin(ctx context.Context, d project.Deployment, hide func(string) string, waits ...signals.Wait) error
 	// Wait pauses; see signals.Store.Wait.
 	Wait(ctx context.Context, id project.ID, wait, step string, note func(signals.WaitStatus)) (signals.Outcome, error)
-	// Data is the data of a wait's signals when the commit was last deployed and the wait was completed.
+	// Data returns the data of a wait's signals when the commit was last deployed and the wait was completed.
 	Data(ctx context.Context, d project.Deployment, wait string) (map[string]json.RawMessage, error)
-	// Address is the URL to which the signal of a name is sent, "" where the server has no address for HTTP, and its secret part.
+	// Address returns the URL to which the signal of a name is sent, "" if the server has no address for HTTP, and its secret part.
 	Address(id project.ID, wait, name string) (url, secret string)
 }
 
-// Shown is what messages call the declarations.
+// Shown returns what messages call the declarations.
 func Shown() string { return path.Join(layout.SaltDir, signals.File) }
 
 // Set is what a recipe declares, with the addresses of its signals. The zero value declares nothing.
@@ -42,7 +42,7 @@ func Read(files fs.FS, steps []string) (Set, error) {
 	return Set{list: list}, err
 }
 
-// Len is how many waits are declared.
+// Len returns how many waits are declared.
 func (s Set) Len() int { return len(s.list) }
 
 // Address creates the addresses of the signals for one deployment, and returns their secret parts. over reports that they may be sent over
@@ -64,7 +64,7 @@ func (s *Set) Address(id project.ID, to Signals) (secrets []redact.Secret, over 
 	return secrets, over
 }
 
-// Environ are the variables that name the addresses to steps.
+// Environ returns the variables that name the addresses to steps.
 func (s Set) Environ() (out []string) {
 	for _, w := range s.list {
 		out = append(out, w.Variable()+"="+strings.Join(s.urls[w.ID], " "))

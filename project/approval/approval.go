@@ -120,13 +120,13 @@ func (r Request) Closed() error {
 	if r.State == Deployed {
 		why = "it was deployed, as " + r.Result.Short()
 	}
-	return fault.New(fault.Refused, "approve", "%s of %s no longer waits: %s", r.ID.Short(), r.Project, why).WithHint("push the commit again to ask again")
+	return fault.New(fault.Refused, "approve", "%s of %s is no longer waiting: %s", r.ID.Short(), r.Project, why).WithHint("push the commit again to request approval")
 }
 
 // Enough reports whether it may be deployed.
 func (r Request) Enough() bool { return len(r.Votes) >= r.Need || r.Broken() != nil }
 
-// Broken is the vote that deploys it without others, nil where there is none.
+// Broken returns the vote that deploys it without others, nil if there is none.
 func (r Request) Broken() *Vote {
 	if i := slices.IndexFunc(r.Votes, func(v Vote) bool { return v.BreakGlass }); i >= 0 {
 		return &r.Votes[i]
@@ -154,20 +154,20 @@ func (r Request) Asks(d project.Deployment) bool {
 		x.Overwrite == d.Overwrite && x.AllowEmpty == d.AllowEmpty && x.AllowMissing == d.AllowMissing && x.Resume == d.Resume && same(x.Nodes, d.Nodes)
 }
 
-// Changed says why what a deployment would do is not what was approved, "" where it is: other commits, another live release, another basis, another plan.
+// Changed says why what a deployment would do is not what was approved, "" if it is: other commits, another live release, another basis, another plan.
 func (r Request) Changed(d project.Deployment, plan string, basis Basis) string {
 	x := r.Deployment
 	switch {
 	case x.LiveCode != d.LiveCode:
-		return "since then " + d.LiveCode.Short() + " went live, over which it was not planned"
+		return "since then " + d.LiveCode.Short() + " went live, for which it was not planned"
 	case x.LivePillar != d.LivePillar:
-		return "since then the pillar " + d.LivePillar.Short() + " went live, with which it was not planned"
+		return "since then the pillar " + d.LivePillar.Short() + " went live, for which it was not planned"
 	case x.Code != d.Code || x.Pillar != d.Pillar:
-		return "the commits are not those that were approved"
+		return "the commits differ from the approved ones"
 	case r.Basis != basis:
 		return "since then there was a change of " + r.Basis.differs(basis)
 	case plan != r.Plan:
-		return "its plan is another one by now: the machine has changed"
+		return "its plan has changed: the machine differs"
 	}
 	return ""
 }
@@ -189,17 +189,17 @@ func (p Plan) Add(e event.Event) {
 	p.h.Write([]byte{0, 0})
 }
 
-// Sum is the hash in hexadecimal digits.
+// Sum returns the hash in hexadecimal digits.
 func (p Plan) Sum() string { return hex.EncodeToString(p.h.Sum(nil)) }
 
 // Waits is what a pusher reads whose deployment waits.
 func (r Request) Waits() error {
 	d := r.Deployment
 	return fault.New(fault.Refused, "", "%s%s: %d of %s, until %s", demands.Waiting, r.ID, len(r.Votes), humanize.Plural(r.Need, "approval", "approvals"), r.Expires.UTC().Format(time.RFC3339)).
-		WithHint("somebody else with the right to approve runs  corpus-git approve %s %s  or, with the commit,  git push prod %s:refs/deploy/now", d.Project, r.ID.Short(), r.Commit().Short())
+		WithHint("somebody else with approve permission runs  corpus-git approve %s %s  or, with the commit,  git push prod %s:refs/deploy/now", d.Project, r.ID.Short(), r.Commit().Short())
 }
 
-// Commit is what the request would bring.
+// Commit returns what the request would bring.
 func (r Request) Commit() project.Commit {
 	if r.Deployment.Repo == project.PillarRepo {
 		return r.Deployment.Pillar
@@ -207,7 +207,7 @@ func (r Request) Commit() project.Commit {
 	return r.Deployment.Code
 }
 
-// Right is what who asks for a deployment must hold.
+// Right returns what who asks for a deployment must hold.
 func (r Request) Right() project.Right {
 	if r.Deployment.Repo == project.PillarRepo {
 		return project.Configure

@@ -79,7 +79,7 @@ notify:
 	require.Equal(t, "/r", c.Root)
 	require.Equal(t, "/r/.corpus-git", c.StateDir)
 	require.Equal(t, project.Secret("https://u:s3cret@hook/x"), c.Notify.URL)
-	require.Equal(t, []string{"the variable CORPUS_GIT_LISTN sets nothing; did you mean CORPUS_GIT_LISTEN?"}, c.Warnings)
+	require.Equal(t, []string{"unknown variable CORPUS_GIT_LISTN; did you mean CORPUS_GIT_LISTEN?"}, c.Warnings)
 
 	out := c.Print()
 	require.NotContains(t, out, "s3cret")
@@ -115,8 +115,8 @@ func TestErrors(t *testing.T) {
 		{"http_listen: :443\nacme: {hosts: [deploy.example.org, 10.0.0.1]}\n", "acme.hosts: item 2 must be a full host name", ""},
 		{"http_listen: :443\nacme: {hosts: ['*.example.org']}\n", "acme.hosts: item 1 must be a full host name", ""},
 		{"http_listen: :443\nacme: {hosts: localhost}\n", "acme.hosts: item 1 must be a full host name", ""},
-		{"acme: {hosts: deploy.example.org}\n", "c.yaml:1: acme.hosts: there is no http_listen", "http_listen: :443"},
-		{"http_listen: :443\nhttp_tls_cert: a\nacme: {hosts: deploy.example.org}\n", "http_tls_cert names a certificate already", "remove"},
+		{"acme: {hosts: deploy.example.org}\n", "c.yaml:1: acme.hosts: requires http_listen", "http_listen: :443"},
+		{"http_listen: :443\nhttp_tls_cert: a\nacme: {hosts: deploy.example.org}\n", "conflicts with http_tls_cert", "remove"},
 		{"acme: {ca: 'http://ca.example.org'}\n", "acme.ca: must be https://", ""},
 		{"http_url: https://:8443\n", "http_url: must be http://HOST or https://HOST", ""},
 		{"listen: [a]\n", "listen: must be text, not a list", ""},

@@ -66,15 +66,15 @@ func fieldsOf(t reflect.Type, prefix string, index []int) []field {
 	return out
 }
 
-// env is the variable of a key: CORPUS_GIT_LIMITS_MAX_COMMANDS.
+// env returns the variable of a key: CORPUS_GIT_LIMITS_MAX_COMMANDS.
 func (f field) env() string {
 	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(f.key, ".", "_"))
 }
 
-// flag is the flag of a key: limits-max-commands.
+// flag returns the flag of a key: limits-max-commands.
 func (f field) flag() string { return strings.NewReplacer(".", "-", "_", "-").Replace(f.key) }
 
-// kind is what a value is, in words.
+// kind returns what a value is, in words.
 func (f field) kind() string {
 	switch f.typ {
 	case sizeType:
@@ -204,7 +204,7 @@ func validPort(s string) bool {
 	return err == nil && n >= 0 && n <= 65535
 }
 
-// text is a value as the file would have it; secrets are not shown.
+// text returns a value as the file would have it; secrets are not shown.
 func (f field) text(v reflect.Value) string {
 	switch x := v.Interface().(type) {
 	case Size:
@@ -227,5 +227,5 @@ func ParseSize(s string) (Size, error) {
 	return Size(n), err
 }
 
-// String is the size in the largest unit that divides it.
+// String returns the size in the largest unit that divides it.
 func (s Size) String() string { return project.FormatSize(int64(s)) }

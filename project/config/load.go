@@ -92,7 +92,7 @@ func Load(in Sources) (*Config, error) {
 		}
 		f, ok := vars[name]
 		if !ok {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("the variable %s sets nothing%s", name, suggest(name, keysOf(vars))))
+			c.Warnings = append(c.Warnings, fmt.Sprintf("unknown variable %s%s", name, suggest(name, keysOf(vars))))
 			continue
 		}
 		if err := set(f, text, Origin{Source: "environment", Name: name}); err != nil {
@@ -176,9 +176,9 @@ func (c *Config) settleACME() error {
 	}
 	switch {
 	case c.HTTP == "":
-		return fault.New(fault.Usage, opLoad, "%s: acme.hosts: there is no http_listen to show certificates on", at).WithHint("http_listen: :443")
+		return fault.New(fault.Usage, opLoad, "%s: acme.hosts: requires http_listen", at).WithHint("http_listen: :443")
 	case c.HTTPCert != "" || c.HTTPKey != "":
-		return fault.New(fault.Usage, opLoad, "%s: acme.hosts: http_tls_cert names a certificate already", at).WithHint("remove the one or the other")
+		return fault.New(fault.Usage, opLoad, "%s: acme.hosts: conflicts with http_tls_cert", at).WithHint("remove one of them")
 	}
 	return nil
 }
@@ -253,7 +253,7 @@ func (l *fileLoader) section(prefix string, n *saltyaml.Node) error {
 			if s := suggest(key, slices.Concat(keysOf(l.fields), keysOf(l.sections))); s != "" {
 				e = e.WithHint("%s", strings.TrimPrefix(s, "; "))
 			} else {
-				e = e.WithHint("corpus-git serve --print-config lists all keys")
+				e = e.WithHint("corpus-git serve --print-config  lists all keys")
 			}
 			return e
 		}
@@ -329,7 +329,7 @@ func keysOf[V any](m map[string]V) []string {
 	return out
 }
 
-// suggest is "; did you mean x?" for the nearest of the names, "" where none is near.
+// suggest is "; did you mean x?" for the nearest of the names, "" if none is near.
 func suggest(name string, names []string) string {
 	best := nearest.To(name, names)
 	if best == "" {
@@ -376,7 +376,7 @@ func AddFlags(fs *pflag.FlagSet) {
 	}
 }
 
-// GivenFlags are the flags that were typed, for Sources.
+// GivenFlags returns the flags that were typed, for Sources.
 func GivenFlags(fs *pflag.FlagSet) map[string]string {
 	out := map[string]string{}
 	fs.Visit(func(f *pflag.Flag) { out[f.Name] = f.Value.String() })

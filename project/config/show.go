@@ -15,7 +15,7 @@ import (
 // Origin is where a key's value came from; the zero Origin is no such key.
 func (c *Config) Origin(key string) Origin { return c.origins[key] }
 
-// Print is the configuration as a file that can be loaded again, each value with its origin; secrets are not shown, and
+// Print returns the configuration as a file that can be loaded again, each value with its origin; secrets are not shown, and
 // stand as comments.
 func (c *Config) Print() string {
 	var b strings.Builder
@@ -59,7 +59,7 @@ func (c *Config) Print() string {
 	return b.String()
 }
 
-// Secrets are the values that are secret, and of addresses among them what gives access by itself: the password, the path and
+// Secrets returns the values that are secret, and of addresses among them what gives access by itself: the password, the path and
 // each value of the query.
 func (c *Config) Secrets() []redact.Secret {
 	var out []redact.Secret

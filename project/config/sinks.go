@@ -53,7 +53,7 @@ type Sink struct {
 // Sinks are the receivers of notifications.
 type Sinks []Sink
 
-// SinkKinds are the kinds of sinks.
+// SinkKinds returns the kinds of sinks.
 func SinkKinds() []string {
 	return []string{"smtp", "webhook", "json", "slack", "discord", "matrix", "command"}
 }
@@ -61,7 +61,7 @@ func SinkKinds() []string {
 // DefaultSink is the name of the sink that notify.url makes.
 const DefaultSink = "notify.url"
 
-// All are the configured sinks, and the one of notify.url, which is told what it always was: how deployments ended, and changes of periodic checks and of what converging finds.
+// All returns the configured sinks, and the one of notify.url, which is told what it always was: how deployments ended, and changes of periodic checks and of what converging finds.
 func (n Notify) All() []Sink {
 	out := slices.Clone([]Sink(n.Sinks))
 	if n.URL != "" {
@@ -87,7 +87,7 @@ func (s Sinks) String() string {
 	return strings.Join(out, ", ")
 }
 
-// secrets are the secret values of a sink by the key that holds them.
+// secrets returns the secret values of a sink by the key that holds them.
 func (s Sink) secrets() map[string][]project.Secret {
 	return map[string][]project.Secret{"url": {s.URL}, "secrets": s.Secrets, "token": {s.Token}, "password": {s.Password}}
 }
@@ -119,7 +119,7 @@ func sinksOf(n *saltyaml.Node) (out Sinks, at *saltyaml.Node, err error) {
 			at, err = item, s.check()
 		}
 		if err == nil && slices.ContainsFunc(out, func(x Sink) bool { return x.Name == s.Name }) {
-			err = fmt.Errorf("there are two of the name %s", s.Name)
+			err = fmt.Errorf("the name %s is used twice", s.Name)
 		}
 		if err != nil {
 			return nil, at, fmt.Errorf("sink %d: %w", i+1, err)
@@ -168,7 +168,7 @@ func sinkOf(n *saltyaml.Node) (s Sink, at *saltyaml.Node, err error) {
 			}
 		default:
 			known := append(append(keysOf(texts), keysOf(lists)...), "private", "timeout")
-			return s, k, fmt.Errorf("there is no key %q%s", name, suggest(name, known))
+			return s, k, fmt.Errorf("unknown key %q%s", name, suggest(name, known))
 		}
 	}
 	for _, x := range secrets {
@@ -177,7 +177,7 @@ func sinkOf(n *saltyaml.Node) (s Sink, at *saltyaml.Node, err error) {
 	return s, nil, nil
 }
 
-// textsOf is a list of texts, or one text.
+// textsOf returns a list of texts, or one text.
 func textsOf(n *saltyaml.Node) ([]string, error) {
 	if text, ok := n.Value.(string); ok {
 		return []string{text}, nil
@@ -196,7 +196,7 @@ func textsOf(n *saltyaml.Node) ([]string, error) {
 	return out, nil
 }
 
-// verdicts are the words of Sink.Verdicts.
+// verdicts returns the words of Sink.Verdicts.
 func verdicts() []string {
 	return []string{project.EventLive, project.EventFailed, project.EventRolledBack, project.Incomplete, project.EventRefused}
 }
@@ -238,7 +238,7 @@ func (s Sink) check() error {
 		return fail("url", "must be a web address")
 	}
 	if s.Kind == "webhook" && len(s.Secrets) == 0 {
-		return fail("secrets", "must have one secret or more, made with  openssl rand -base64 32")
+		return fail("secrets", "must have at least one secret; generate one with  openssl rand -base64 32")
 	}
 	for _, x := range s.Secrets {
 		if _, err := x.Key(); err != nil {
@@ -262,7 +262,7 @@ func (s Sink) checkMail(fail func(key, format string, args ...any) error) error 
 		return fail("password", "is not sent without TLS")
 	}
 	if len(s.To) == 0 {
-		return fail("to", "must have one address or more")
+		return fail("to", "must have at least one address")
 	}
 	list := append([]string{s.From}, s.To...)
 	for _, x := range s.Addresses {

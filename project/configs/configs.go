@@ -33,7 +33,7 @@ type Config struct {
 // MaxSource bounds the text of a config.
 const MaxSource = 1 << 20
 
-// hash is the ID of a content: each part with its length before it.
+// hash returns the ID of a content: each part with its length before it.
 func (c Config) hash() string {
 	h := sha256.New()
 	for _, part := range []string{c.Group, c.File, c.Source, c.Inputs, c.Outputs, c.Options} {
@@ -177,7 +177,7 @@ type Filter struct {
 	Limit      int
 }
 
-// query is the statement of a filter.
+// query returns the statement of a filter.
 func (f Filter) query() (text string, args []any) {
 	var where []string
 	add := func(column, value string) {
@@ -197,7 +197,7 @@ func (f Filter) query() (text string, args []any) {
 	return text + " ORDER BY d.seq DESC LIMIT ?", append(args, f.Limit)
 }
 
-// List gives the newest first; one query.
+// List returns the newest first; one query.
 func (s *Store) List(ctx context.Context, f Filter) ([]Deployment, error) {
 	text, args := f.query()
 	rows, err := s.db.QueryContext(ctx, text, args...)
@@ -232,7 +232,7 @@ func raw(text string) json.RawMessage {
 // Get is one config by its ID or the beginning of it; none and several are fault.Usage.
 func (s *Store) Get(ctx context.Context, id string) (c Config, err error) {
 	if len(id) < 6 || strings.Trim(id, "0123456789abcdef") != "" {
-		return c, fault.New(fault.Usage, "", "%.80q is not a config: type 6 or more digits of its hash", id)
+		return c, fault.New(fault.Usage, "", "%.80q is not a config: give at least 6 digits of its hash", id)
 	}
 	rows, err := s.db.QueryContext(ctx, `SELECT id, grp, file, source, inputs, outputs, options FROM configs WHERE id >= ?1 AND id < ?1 || 'g' ORDER BY id LIMIT 2`, id)
 	if err != nil {
@@ -242,7 +242,7 @@ func (s *Store) Get(ctx context.Context, id string) (c Config, err error) {
 	n := 0
 	for rows.Next() {
 		if n++; n > 1 {
-			return Config{}, fault.New(fault.Usage, "", "%s is the beginning of more than one config", id).WithHint("type more digits")
+			return Config{}, fault.New(fault.Usage, "", "%s is ambiguous: it matches more than one config", id).WithHint("give more digits")
 		}
 		if err := rows.Scan(&c.ID, &c.Group, &c.File, &c.Source, &c.Inputs, &c.Outputs, &c.Options); err != nil {
 			return c, err
@@ -252,7 +252,7 @@ func (s *Store) Get(ctx context.Context, id string) (c Config, err error) {
 		return c, err
 	}
 	if n == 0 {
-		return c, fault.New(fault.Usage, "", "there is no config %s", id)
+		return c, fault.New(fault.Usage, "", "no config %s", id)
 	}
 	return c, nil
 }

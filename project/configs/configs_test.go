@@ -79,7 +79,7 @@ func TestConfigsNeverChange(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, list)
 	_, err = s.Get(t.Context(), got.ID)
-	require.ErrorContains(t, err, "there is no config")
+	require.ErrorContains(t, err, "no config")
 }
 
 func TestConfigsDiffer(t *testing.T) {

@@ -46,7 +46,7 @@ type Approval struct {
 	By          []string `json:"by"`
 	// Plan is the SHA-256 of the plan that was approved.
 	Plan string `json:"plan"`
-	// BreakGlass is why an administrator deployed it without others, "" where nobody did.
+	// BreakGlass is why an administrator deployed it without others, "" if nobody did.
 	BreakGlass string `json:"break_glass,omitempty"`
 }
 
@@ -140,7 +140,7 @@ func parseCount(s string, err error) (int, error) {
 	return n, err
 }
 
-// Of are the demands on a project in some environments: those that it had, has and would have. The strictest counts, but of approvals the scope that names the
+// Of returns the demands on a project in some environments: those that it had, has and would have. The strictest counts, but of approvals the scope that names the
 // project wins over one that does not.
 func (p Policy) Of(environments []string, name string) Demands {
 	has := func(list []Scope) bool {

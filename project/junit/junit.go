@@ -49,20 +49,20 @@ type Summary struct {
 
 // Case is a test that failed.
 type Case struct {
-	// Class is the group of the test, as its runner calls it; "" where it says none.
+	// Class is the group of the test, as its runner calls it; "" if it says none.
 	Class string `json:"class,omitempty"`
 	Name  string `json:"name"`
 	// Message is what the runner says of it, on one line.
 	Message string `json:"message,omitempty"`
 }
 
-// Bad is how many tests did not pass.
+// Bad returns how many tests did not pass.
 func (s Summary) Bad() int { return s.Failed + s.Errors }
 
-// Passed is how many tests did.
+// Passed returns how many tests did.
 func (s Summary) Passed() int { return s.Tests - s.Bad() - s.Skipped }
 
-// Text is the summary in a few words.
+// Text returns the summary in a few words.
 func (s Summary) Text() string {
 	out := humanize.Plural(s.Tests, "test")
 	for _, x := range []struct {
@@ -82,7 +82,7 @@ func (s Summary) Text() string {
 	return out
 }
 
-// Lines is the summary for people: Text, then the tests that failed and the reports that could not be read.
+// Lines returns the summary for people: Text, then the tests that failed and the reports that could not be read.
 func (s Summary) Lines() []string {
 	out := []string{s.Step + ": " + s.Text()}
 	for _, c := range s.Failures {
@@ -104,7 +104,7 @@ func (s Summary) Lines() []string {
 	return out
 }
 
-// Full is the name of a test with its class.
+// Full returns the name of a test with its class.
 func (c Case) Full() string {
 	if c.Class == "" {
 		return c.Name
@@ -275,7 +275,7 @@ func (r *reader) testcase(d *xml.Decoder, start xml.StartElement) error {
 	return nil
 }
 
-// message is what an element failure or error says, read to its end: its attribute, or else its text.
+// message returns what an element failure or error says, read to its end: its attribute, or else its text.
 func (r *reader) message(d *xml.Decoder, start xml.StartElement) (string, error) {
 	var text strings.Builder
 	if err := walk(d, func(t xml.Token, _ int) (bool, error) {
@@ -310,7 +310,7 @@ func took(text string) time.Duration {
 	return time.Duration(s * float64(time.Second))
 }
 
-// short is a text on one line, its white space collapsed, of max characters and an ellipsis.
+// short returns a text on one line, its white space collapsed, of max characters and an ellipsis.
 func short(text string, max int) string {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "�")), " ")
 	n := 0

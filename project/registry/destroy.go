@@ -14,7 +14,7 @@ import (
 
 // Destroyed says what Destroy did.
 type Destroyed struct {
-	// Kept is the folder of the data that stays, "" where there is none.
+	// Kept is the folder of the data that stays, "" if there is none.
 	Kept string
 	// Trash is where the rest is until EmptyTrash.
 	Trash string

@@ -28,9 +28,9 @@ type Project struct {
 	// Linked reports whether Salt's trees are to know the project.
 	Linked  bool      `json:"linked"`
 	Created time.Time `json:"created"`
-	// Skeleton is the name of the skeleton that its first commits were made of, "" where there was none.
+	// Skeleton is the name of the skeleton that its first commits were made of, "" if there was none.
 	Skeleton string `json:"skeleton,omitempty"`
-	// Node says that another server deploys the project here; nil where it is pushed to.
+	// Node says that another server deploys the project here; nil if it is pushed to.
 	Node *project.Node `json:"node,omitempty"`
 	// Missing reports that the folder of a known project is gone.
 	Missing bool `json:"missing,omitempty"`
@@ -152,7 +152,7 @@ func (r *Registry) Get(ctx context.Context, name project.Name) (Project, error) 
 
 // Unknown is the error for a project that does not exist.
 func Unknown(name project.Name) error {
-	return fault.New(fault.Refused, "", "no project %s", name).WithHint("make it with  corpus-git project create %s", name)
+	return fault.New(fault.Refused, "", "no project %s", name).WithHint("create it with  corpus-git project create %s", name)
 }
 
 // Exists reports whether name is a project.
@@ -162,7 +162,7 @@ func (r *Registry) Exists(ctx context.Context, name project.Name) (bool, error) 
 	return n > 0, err
 }
 
-// List gives all projects by name.
+// List returns all projects by name.
 func (r *Registry) List(ctx context.Context) ([]Project, error) {
 	out, err := r.rows(ctx)
 	if err != nil {
@@ -185,7 +185,7 @@ func (r *Registry) List(ctx context.Context) ([]Project, error) {
 	return out, nil
 }
 
-// rows are those of all projects; nobody has looked whether they are there.
+// rows returns those of all projects; nobody has looked whether they are there.
 func (r *Registry) rows(ctx context.Context) ([]Project, error) {
 	rows, err := r.db.QueryContext(ctx, `SELECT `+columns+` FROM projects WHERE destroying = 0 ORDER BY name`)
 	if err != nil {
@@ -233,7 +233,7 @@ func (r *Registry) Create(ctx context.Context, name project.Name, s Settings) (C
 	case err == nil:
 		if s.RemoteLess && !p.RemoteLess {
 			return Created{}, fault.New(fault.Refused, "project create", "%s exists and has repositories", name).
-				WithHint("leave --remote-less away, or destroy the project first:  corpus-git project destroy %s", name)
+				WithHint("leave out --remote-less, or destroy the project first:  corpus-git project destroy %s", name)
 		}
 		if s.Env != "" && s.Env != p.Env {
 			p.Env, out.Changed = s.Env, append(out.Changed, "env")
@@ -326,7 +326,7 @@ func putRow(ctx context.Context, to db.Execer, p Project) error {
 	return err
 }
 
-// Destroying gives the projects whose destruction was begun and has not ended.
+// Destroying returns the projects whose destruction was begun and has not ended.
 func (r *Registry) Destroying(ctx context.Context) ([]project.Name, error) {
 	rows, err := r.db.QueryContext(ctx, `SELECT name FROM projects WHERE destroying = 1 ORDER BY name`)
 	if err != nil {
@@ -467,7 +467,7 @@ func (r *Registry) Reconcile(ctx context.Context) (adopted []project.Name, err e
 	return adopted, nil
 }
 
-// names are those of all rows, of projects that are being destroyed too.
+// names returns those of all rows, of projects that are being destroyed too.
 func (r *Registry) names(ctx context.Context) (map[project.Name]bool, error) {
 	rows, err := r.db.QueryContext(ctx, `SELECT name FROM projects`)
 	if err != nil {

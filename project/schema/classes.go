@@ -27,7 +27,7 @@ type Class struct {
 // Classes are those of a recipe, in the order in which their data is merged. A nil *Classes declares none, and the key classes has no meaning.
 type Classes struct{ List []*Class }
 
-// Find is the class of a name, nil where there is none.
+// Find returns the class of a name, nil if there is none.
 func (c *Classes) Find(name string) *Class {
 	if c == nil {
 		return nil
@@ -38,7 +38,7 @@ func (c *Classes) Find(name string) *Class {
 	return nil
 }
 
-// Names are those of all classes.
+// Names returns those of all classes.
 func (c *Classes) Names() (out []string) {
 	for _, x := range c.List {
 		out = append(out, x.Name)
@@ -115,7 +115,7 @@ func (r *reader) class(name, n *saltyaml.Node) (c *Class, err error) {
 	return c, nil
 }
 
-// texts is a list of texts.
+// texts returns a list of texts.
 func (r *reader) texts(n *saltyaml.Node, what string) (out []string, err error) {
 	if n.Kind != saltyaml.Sequence {
 		return nil, r.bad(n, "%s must be a list", what)

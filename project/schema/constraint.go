@@ -88,7 +88,7 @@ func (c Constraint) within(n *big.Rat) bool {
 	return (c.min == nil || n.Cmp(c.min) >= 0) && (c.max == nil || n.Cmp(c.max) <= 0)
 }
 
-// text is the rule in words.
+// text returns the rule in words.
 func (c Constraint) text(of string) string {
 	bounds := func() string {
 		switch {
@@ -126,7 +126,7 @@ func decimal(n *big.Rat) string {
 	return strings.TrimRight(n.FloatString(6), "0")
 }
 
-// rat is a number, nil for what is none.
+// rat returns a number, nil for what is none.
 func rat(v any) *big.Rat {
 	switch v := v.(type) {
 	case int64:
@@ -166,7 +166,7 @@ func (r *reader) constraint(f *Field, n *saltyaml.Node) (c Constraint, err error
 		case !slices.Contains(kinds(), key):
 			err = r.unknown(k, key, append(kinds(), "description"))
 		case c.Kind != "":
-			err = r.bad(k, "a constraint is one rule: %s and %s are two", c.Kind, key).WithHint("make an item of the list of each")
+			err = r.bad(k, "a constraint contains one rule, but this one contains %s and %s", c.Kind, key).WithHint("write a separate list item for each")
 		default:
 			c.Kind = key
 			err = r.rule(f, &c, k, v)
@@ -181,7 +181,7 @@ func (r *reader) constraint(f *Field, n *saltyaml.Node) (c Constraint, err error
 	return c, nil
 }
 
-// appliesTo are the types that a kind of constraint is for.
+// appliesTo returns the types that a kind of constraint is for.
 func appliesTo(kind string) []Type {
 	switch kind {
 	case kindLength:
@@ -196,7 +196,7 @@ func appliesTo(kind string) []Type {
 
 func (r *reader) rule(f *Field, c *Constraint, at, n *saltyaml.Node) (err error) {
 	if !slices.Contains(appliesTo(c.Kind), f.Type) {
-		return r.bad(at, "%s says nothing of %s", c.Kind, f.Type.article())
+		return r.bad(at, "%s does not apply to %s", c.Kind, f.Type.article())
 	}
 	switch c.Kind {
 	case kindLength, kindRange:

@@ -28,7 +28,7 @@ const (
 	JSON Type = "json"
 )
 
-// Types are all of them.
+// Types returns all of them.
 func Types() []Type { return []Type{String, Integer, Number, Boolean, List, Mapping, JSON} }
 
 // Field is the declaration of one value.
@@ -49,10 +49,10 @@ type Field struct {
 	Line int
 }
 
-// Path is the name as keys.
+// Path returns the name as keys.
 func (f *Field) Path() []string { return strings.Split(f.Name, ".") }
 
-// Check says what is wrong with a value, "" where nothing is. It never shows the value.
+// Check says what is wrong with a value, "" if nothing is. It never shows the value.
 func (f *Field) Check(v any) string {
 	if v == nil && f.HasDefault && f.Default == nil {
 		return ""
@@ -109,7 +109,7 @@ func isBoolean(text string) bool {
 	return slices.Contains([]string{"true", "false", "yes", "no", "on", "off"}, strings.ToLower(text))
 }
 
-// article is the type in a sentence.
+// article returns the type in a sentence.
 func (t Type) article() string {
 	switch t {
 	case Integer:
@@ -143,7 +143,7 @@ func ofValue(v any) string {
 	return py.TypeName(v)
 }
 
-// length is what a constraint of length counts: the characters of a text, the items of a list, the keys of a mapping.
+// length returns what a constraint of length counts: the characters of a text, the items of a list, the keys of a mapping.
 func length(v any) (n int, of string, ok bool) {
 	switch v := v.(type) {
 	case string:
@@ -187,7 +187,7 @@ func (r *reader) bad(at *saltyaml.Node, format string, args ...any) *fault.Error
 	return fault.New(fault.Failed, "read "+r.file, format, args...).WithPos(r.doc.Pos(at))
 }
 
-// text is the text of a node.
+// text returns the text of a node.
 func (r *reader) text(n *saltyaml.Node, what string) (string, error) {
 	s, ok := n.Value.(string)
 	if !ok {
@@ -204,7 +204,7 @@ func (r *reader) boolean(n *saltyaml.Node, what string) (bool, error) {
 	return b, nil
 }
 
-// keys are those that a declaration may have.
+// keys returns those that a declaration may have.
 func (r *reader) keys() []string {
 	keys := []string{"type", "default", "description", "constraints", "secret"}
 	if r.output {
@@ -215,7 +215,7 @@ func (r *reader) keys() []string {
 
 // unknown refuses a key.
 func (r *reader) unknown(at *saltyaml.Node, key string, known []string) error {
-	e := r.bad(at, "there is no key %s here", key).WithHint("the keys are: %s", strings.Join(known, ", "))
+	e := r.bad(at, "unknown key %s", key).WithHint("the keys are: %s", strings.Join(known, ", "))
 	if n := nearest.To(key, known); n != "" {
 		e = e.WithHint("did you mean  %s?", n).WithFix(key, n)
 	}
@@ -287,7 +287,7 @@ func (r *reader) typed(f *Field, n *saltyaml.Node) error {
 		for _, t := range Types() {
 			names = append(names, string(t))
 		}
-		e := r.bad(n, "there is no type %s", s).WithHint("the types are: %s", strings.Join(names, ", "))
+		e := r.bad(n, "unknown type %s", s).WithHint("the types are: %s", strings.Join(names, ", "))
 		if near := nearest.To(s, names); near != "" {
 			e = e.WithHint("did you mean  %s?", near).WithFix(s, near)
 		}
@@ -311,8 +311,8 @@ func (r *reader) preset(f *Field, n *saltyaml.Node) error {
 		return r.bad(n, "the default of %s %s", f.Name, why)
 	}
 	if f.Secret && !r.output && f.Default != "" {
-		return r.bad(n, "%s is secret, and its default stands in the code for everyone to read", f.Name).
-			WithHint("take the default away, and set it in the pillar;  default: null  makes it optional")
+		return r.bad(n, "%s is secret, but its default is in the code, which everybody can read", f.Name).
+			WithHint("remove the default and set the value in the pillar;  default: null  makes it optional")
 	}
 	return nil
 }

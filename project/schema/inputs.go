@@ -38,7 +38,7 @@ func ParseInputs(file string, src []byte) (*Inputs, error) {
 		}
 		for _, other := range in.Fields {
 			if strings.HasPrefix(f.Name+".", other.Name+".") || strings.HasPrefix(other.Name+".", f.Name+".") {
-				return nil, r.bad(k, "%s and %s overlap", other.Name, f.Name).WithHint("declare the mapping, or each key in it")
+				return nil, r.bad(k, "%s and %s overlap", other.Name, f.Name).WithHint("declare either the mapping or its keys")
 			}
 		}
 		in.Fields = append(in.Fields, f)
@@ -46,7 +46,7 @@ func ParseInputs(file string, src []byte) (*Inputs, error) {
 	return in, nil
 }
 
-// Field is the declaration of the value at a path below data, or of a mapping around it; nil where there is none.
+// Field returns the declaration of the value at a path below data, or of a mapping around it; nil if there is none.
 func (in *Inputs) Field(path []string) *Field {
 	if in == nil {
 		return nil
@@ -74,7 +74,7 @@ func (in *Inputs) Secret(path []string) bool {
 	return false
 }
 
-// Nearest is the input that somebody meant, "" where none is near.
+// Nearest returns the input that somebody meant, "" if none is near.
 func (in *Inputs) Nearest(path []string) string {
 	var names []string
 	for _, f := range in.Fields {
@@ -97,7 +97,7 @@ func (in *Inputs) Nearest(path []string) string {
 	return ""
 }
 
-// Defaults are the values that hold where nobody gives another, as they are below data. With all, inputs without one have an empty value.
+// Defaults returns the values that hold where nobody gives another, as they are below data. With all, inputs without one have an empty value.
 func (in *Inputs) Defaults(all bool) *py.Dict {
 	out := py.NewDict()
 	if in == nil {
@@ -114,7 +114,7 @@ func (in *Inputs) Defaults(all bool) *py.Dict {
 	return out
 }
 
-// empty is a value that says nothing.
+// empty returns a value that says nothing.
 func (t Type) empty() any {
 	switch t {
 	case Integer, Number:
@@ -143,7 +143,7 @@ func put(d *py.Dict, path []string, v any) {
 	d.SetStr(path[len(path)-1], v)
 }
 
-// Secrets are the texts that hide the values of a declared secret, numbers included; whose is input or output. One of fewer than redact.MinBytes bytes cannot be hidden.
+// Secrets returns the texts that hide the values of a declared secret, numbers included; whose is input or output. One of fewer than redact.MinBytes bytes cannot be hidden.
 func Secrets(whose, label string, v any) []redact.Secret {
 	var out []redact.Secret
 	var walk func(v any)

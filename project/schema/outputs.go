@@ -78,11 +78,11 @@ func contains(names []string, name string) bool {
 }
 
 func (r *reader) unknownStep(at *saltyaml.Node, step string, steps []string) error {
-	e := r.bad(at, "there is no step %s", step)
+	e := r.bad(at, "no step %s", step)
 	if n := nearest.To(step, steps); n != "" {
 		return e.WithHint("did you mean  %s?", n).WithFix(step, n)
 	}
-	return e.WithHint("a step's name is that of its file without the ending")
+	return e.WithHint("the name of a step is its file name without the extension")
 }
 
 // Output is a value that a step wrote.
@@ -95,7 +95,7 @@ type Output struct {
 	Secret bool
 }
 
-// ReadOutputs reads what a step wrote: JSON objects, and lines key=value; blank lines and those that begin with # say nothing. Of a name that is
+// ReadOutputs reads what a step wrote: JSON objects, and lines key=value; blank lines and those that begin with # print nothing. Of a name that is
 // written twice the last value counts. Errors are fault.Failed, with the line, and never show a value.
 func ReadOutputs(src []byte) ([]Output, error) {
 	bad := func(at int, format string, args ...any) error {
@@ -104,10 +104,10 @@ func ReadOutputs(src []byte) ([]Output, error) {
 			WithHint("write JSON, or lines  key=value")
 	}
 	if len(src) > MaxOutputs {
-		return nil, fault.New(fault.Failed, "", "the step wrote more than %d KiB of outputs", MaxOutputs>>10).WithHint("write a file below data/, and its path as output")
+		return nil, fault.New(fault.Failed, "", "the step wrote more than %d KiB of outputs", MaxOutputs>>10).WithHint("write a file below data/, and output its path")
 	}
 	if !utf8.Valid(src) {
-		return nil, bad(0, "it is not a text in UTF-8")
+		return nil, bad(0, "it is not valid UTF-8")
 	}
 	var out []Output
 	set := func(at int, o Output) error {
@@ -134,12 +134,12 @@ func ReadOutputs(src []byte) ([]Output, error) {
 			dec := json.NewDecoder(bytes.NewReader(rest))
 			var raw json.RawMessage
 			if err := dec.Decode(&raw); err != nil {
-				return nil, bad(at, "it is not JSON object")
+				return nil, bad(at, "it is not a JSON object")
 			}
 			v, err := py.LoadJSON(string(raw), true)
 			d, ok := v.(*py.Dict)
 			if err != nil || !ok {
-				return nil, bad(at, "it is not JSON object")
+				return nil, bad(at, "it is not a JSON object")
 			}
 			for _, item := range d.Items() {
 				if err := set(at, Output{Name: py.Str(item.Key), Value: item.Value}); err != nil {
@@ -215,7 +215,7 @@ func (o *Outputs) Hold(step string, wrote []Output) (out []Output, err error) {
 	return out, err
 }
 
-// Failure is what an output says that fails its step, "" where none does.
+// Failure returns what an output says that fails its step, "" if none does.
 func (o *Outputs) Failure(step string, wrote []Output) string {
 	for _, w := range wrote {
 		fails := w.Name == ErrorOutput
@@ -231,7 +231,7 @@ func (o *Outputs) Failure(step string, wrote []Output) string {
 	return ""
 }
 
-// fromText is a text as a value of a type; one that is none stays a text.
+// fromText returns a text as a value of a type; one that is none stays a text.
 func (t Type) fromText(text string) any {
 	if t == String {
 		return text

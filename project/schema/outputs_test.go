@@ -20,11 +20,11 @@ func TestReadOutputs(t *testing.T) {
 	require.Equal(t, []string{"a=2", "b=' x=y '", "c=[1, 2]", "d=''", "e=None"}, got, "of a name that is written twice the last value counts")
 	for src, want := range map[string]string{
 		"a":                            "line 1: it is neither JSON nor key=value",
-		"a=1\n{\"b\": }":               "line 2: it is not JSON object",
+		"a=1\n{\"b\": }":               "line 2: it is not a JSON object",
 		"a=1\n\na b=2":                 "line 3: a name has letters",
 		"a.b=2":                        "a name has letters",
 		"{\"a b\": 1}":                 "a name has letters",
-		"a=\xff":                       "it is not a text in UTF-8",
+		"a=\xff":                       "it is not valid UTF-8",
 		strings.Repeat("a=1\n", 1<<15): "more than 64 KiB",
 	} {
 		_, err := ReadOutputs([]byte(src))
@@ -76,7 +76,7 @@ func TestOutputsAreHeld(t *testing.T) {
 	require.Equal(t, "x", none.Failure("020_b", read("error_output=x")))
 
 	for src, want := range map[string]string{
-		"010_b: {}": "there is no step 010_b", "010_a: x": "must be a mapping of names", "010_a: {a.b: string}": "has no dots", "010_a: {a: {typ: string}}": "there is no key typ",
+		"010_b: {}": "no step 010_b", "010_a: x": "must be a mapping of names", "010_a: {a.b: string}": "has no dots", "010_a: {a: {typ: string}}": "unknown key typ",
 	} {
 		_, err := ParseOutputs("x", []byte(src), []string{"010_a"})
 		require.ErrorContains(t, err, want)

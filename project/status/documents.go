@@ -15,15 +15,15 @@ const Version = 1
 // Project is one project as it is.
 type Project struct {
 	Name project.Name `json:"name"`
-	// Env is what the project was created with, "" where its configuration decides.
+	// Env is what the project was created with, "" if its configuration decides.
 	Env        string `json:"env,omitempty"`
 	RemoteLess bool   `json:"remote_less"`
 	Linked     bool   `json:"linked"`
 	Missing    bool   `json:"missing,omitempty"`
-	// Problem is why it cannot be told what is live, or that a branch is elsewhere: something is wrong with a repository. "" where nothing is.
+	// Problem is why it cannot be told what is live, or that a branch is elsewhere: something is wrong with a repository. "" if nothing is.
 	Problem string    `json:"problem,omitempty"`
 	Created time.Time `json:"created"`
-	// Skeleton is what its first commits were made of, "" where they were pushed.
+	// Skeleton is what its first commits were made of, "" if they were pushed.
 	Skeleton string `json:"skeleton,omitempty"`
 	// Branch is the branch that deploys, Code and Pillar the commits that are live; "" before the first deployment.
 	Branch string         `json:"branch,omitempty"`
@@ -37,7 +37,7 @@ type Project struct {
 	Last    *project.Record `json:"last,omitempty"`
 	// FailingChecks are the checks that run periodically and failed when they ran last.
 	FailingChecks []string `json:"failing_checks,omitempty"`
-	// Converge is what was found when the live release was applied again, or compared; nil where that never was, and is not to be.
+	// Converge is what was found when the live release was applied again, or compared; nil if that never was, and is not to be.
 	Converge *project.ConvergeState `json:"converge,omitempty"`
 	Remotes  *Remotes               `json:"remotes,omitempty"`
 }
@@ -52,7 +52,7 @@ type Remotes struct {
 type Server struct {
 	// SSH is host:port, or a host alone where the port is 22.
 	SSH string `json:"ssh"`
-	// HTTP is the URL of the project's page, "" where http_listen is off.
+	// HTTP is the URL of the project's page, "" if http_listen is off.
 	HTTP string `json:"http,omitempty"`
 	// SSHConfig is a block for ~/.ssh/config (ssh_config(5)), with the fingerprints of the host keys in comments.
 	SSHConfig string `json:"ssh_config"`
@@ -139,7 +139,7 @@ type Disk struct {
 	Archives int64 `json:"archives"`
 	// Free is what is left on the file system for an ordinary user.
 	Free int64 `json:"free"`
-	// Incomplete is why not everything could be measured, "" where it was.
+	// Incomplete is why not everything could be measured, "" if it was.
 	Incomplete string `json:"incomplete,omitempty"`
 }
 
@@ -220,7 +220,7 @@ type Units struct {
 type Checks struct {
 	Version int          `json:"version"`
 	Project project.Name `json:"project"`
-	// Checks are the periodic checks of what is live; none where no server runs.
+	// Checks are the periodic checks of what is live; none where no server is running.
 	Checks []project.CheckState `json:"checks"`
 	// History has the newest periods first.
 	History []project.CheckPeriod `json:"history"`
@@ -296,7 +296,7 @@ type Maintained struct {
 	Young  int           `json:"young"`
 	Left   int           `json:"left_over"`
 	Took   time.Duration `json:"took_ns"`
-	// Submodules is what was done to the repositories of its submodules, nil where there are none.
+	// Submodules is what was done to the repositories of its submodules, nil if there are none.
 	Submodules *MaintainedSubmodules `json:"submodules,omitempty"`
 	// Error is why nothing, or not all, was done.
 	Error string `json:"error,omitempty"`

@@ -27,18 +27,18 @@ type ProjectTable interface {
 
 // Records knows the deployments; pipeline satisfies it.
 type Records interface {
-	// Deployments gives the newest first, at most limit.
+	// Deployments returns the newest first, at most limit.
 	Deployments(ctx context.Context, name project.Name, limit int) ([]project.Record, error)
-	// Last gives the newest deployment that has ended, of each of the projects that have one.
+	// Last returns the newest deployment that has ended, of each of the projects that have one.
 	Last(ctx context.Context, names []project.Name) (map[project.Name]project.Record, error)
-	// LastLive gives the newest deployment that went live, of each of the projects that have one.
+	// LastLive returns the newest deployment that went live, of each of the projects that have one.
 	LastLive(ctx context.Context, names []project.Name) (map[project.Name]project.Record, error)
 	Queue(ctx context.Context, name project.Name) (project.Queue, error)
 }
 
 // Repository knows what is live of one of the two of a project; receive's satisfies it.
 type Repository interface {
-	// Live is the ref that deploys and the commit it is at, "" and "" before the first push.
+	// Live returns the ref that deploys and the commit it is at, "" and "" before the first push.
 	Live(ctx context.Context) (ref string, c project.Commit, err error)
 }
 
@@ -99,7 +99,7 @@ func (s *Source) All(ctx context.Context) ([]Project, error) {
 	return s.Describe(ctx, all)
 }
 
-// List gives all projects as the table has them, by name.
+// List returns all projects as the table has them, by name.
 func (s *Source) List(ctx context.Context) ([]registry.Project, error) { return s.Projects.List(ctx) }
 
 // readers is how many look at repositories at once.
@@ -153,7 +153,7 @@ func (s *Source) Describe(ctx context.Context, projects []registry.Project) ([]P
 	return out, nil
 }
 
-// failing are the periodic checks of a project that failed when they ran last.
+// failing returns the periodic checks of a project that failed when they ran last.
 func (s *Source) failing(name project.Name) (names []string) {
 	if s.Checks == nil {
 		return nil
@@ -166,7 +166,7 @@ func (s *Source) failing(name project.Name) (names []string) {
 	return names
 }
 
-// moved says where the branches of a project are elsewhere than its last deployment that went live left them, "" where they are not.
+// moved says where the branches of a project are elsewhere than its last deployment that went live left them, "" if they are not.
 func moved(p Project, live project.Record) string {
 	switch {
 	case p.RemoteLess || p.Missing || p.Problem != "" || p.Running != nil || live.Result == nil:
@@ -256,7 +256,7 @@ func (s *Source) Report(ctx context.Context, name project.Name, limit int) (Repo
 // maxIncomplete bounds what is said of a path that could not be measured.
 const maxIncomplete = 300
 
-// ProblemReport is the report of a project that cannot be reported: it is among the others, which are not hidden by it.
+// ProblemReport returns the report of a project that cannot be reported: it is among the others, which are not hidden by it.
 func ProblemReport(name project.Name, err error) Report {
 	return Report{Project: Project{Name: name, Problem: err.Error()}}
 }
@@ -347,7 +347,7 @@ func unmeasured(err error) string {
 	return printable.Clip(err.Error(), maxIncomplete)
 }
 
-// Free is the space left for an ordinary user on dir's file system, in bytes (statvfs(3), f_bavail); 0
+// Free returns the space left for an ordinary user on dir's file system, in bytes (statvfs(3), f_bavail); 0
 // where dir does not exist.
 func Free(dir string) (int64, error) {
 	var st unix.Statfs_t

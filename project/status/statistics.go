@@ -64,7 +64,7 @@ type TestRun struct {
 // testRuns is how many deployments a trend of tests has.
 const testRuns = 30
 
-// TestRuns are the figures of the tests of a project's records, the newest first; it gives the oldest first. Tasks that run tests count, too.
+// TestRuns returns the figures of the tests of a project's records, the newest first; it gives the oldest first. Tasks that run tests count, too.
 func TestRuns(records []project.Record) []TestRun {
 	out := []TestRun{}
 	for _, r := range records {
@@ -167,7 +167,7 @@ func (d *Day) add(good bool) {
 	}
 }
 
-// Rate is how many of a hundred went live.
+// Rate returns how many of a hundred went live.
 func (s Statistics) Rate() int {
 	return int(math.Round(100 * float64(s.Good) / float64(max(1, s.Good+s.Bad))))
 }

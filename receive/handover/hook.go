@@ -50,7 +50,7 @@ func ProcReceive(ctx context.Context, in io.Reader, out, progress io.Writer, ser
 		r, ok := results[c.ref]
 		switch {
 		case !ok:
-			r = "ng " + c.ref + " the server did not answer"
+			r = "ng " + c.ref + " no response from the server"
 		case r == "":
 			r = "ok " + c.ref
 		default:
@@ -210,7 +210,7 @@ func notTaken(err error) error {
 	if errors.As(err, &line) {
 		return errors.New(line.Text)
 	}
-	return fmt.Errorf("the server does not take the push: %w", err)
+	return fmt.Errorf("the server refused the push: %w", err)
 }
 
 func (p *push) send(w *pktline.Writer) error {

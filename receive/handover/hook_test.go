@@ -92,7 +92,7 @@ func TestReportIsHandedOn(t *testing.T) {
 	var out, progress bytes.Buffer
 	in := asked("push-options atomic", []string{one + " " + two + " refs/heads/master", one + " " + project.ZeroCommit + " refs/tags/a", one + " " + two + " refs/notes/x"}, []string{"verbose"})
 	require.NoError(t, handover.ProcReceive(t.Context(), in, &out, &progress, server, noPack))
-	require.Equal(t, []string{"ok refs/heads/master", "ng refs/tags/a b no, never", "ng refs/notes/x the server did not answer"}, answered(t, out.Bytes()))
+	require.Equal(t, []string{"ok refs/heads/master", "ng refs/tags/a b no, never", "ng refs/notes/x no response from the server"}, answered(t, out.Bytes()))
 	require.Equal(t, "-----> app\n", progress.String())
 	require.Contains(t, got.String(), "refs/heads/master\x00report-status side-band-64k ofs-delta agent=git-hook atomic push-options")
 	require.Contains(t, got.String(), "verbose")
@@ -104,7 +104,7 @@ func TestServerThatDoesNotAnswer(t *testing.T) {
 		server handover.Server
 		want   string
 	}{
-		"none": {func(context.Context, io.Reader, io.Writer) (int, error) { return 0, errors.New("no server runs") }, "no server runs"},
+		"none": {func(context.Context, io.Reader, io.Writer) (int, error) { return 0, errors.New("no server is running") }, "no server is running"},
 		"refuses": {func(_ context.Context, _ io.Reader, out io.Writer) (int, error) {
 			return 3, pktline.NewWriter(out).Errorf("not you")
 		}, "not you"},
@@ -117,7 +117,7 @@ func TestServerThatDoesNotAnswer(t *testing.T) {
 		var out, progress bytes.Buffer
 		in := asked("", []string{one + " " + two + " refs/heads/master"}, nil)
 		require.NoError(t, handover.ProcReceive(t.Context(), in, &out, &progress, c.server, noPack), name)
-		require.Equal(t, []string{"ng refs/heads/master the server did not answer"}, answered(t, out.Bytes()), name)
+		require.Equal(t, []string{"ng refs/heads/master no response from the server"}, answered(t, out.Bytes()), name)
 		require.Contains(t, progress.String(), c.want, name)
 	}
 }

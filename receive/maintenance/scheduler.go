@@ -30,7 +30,7 @@ const (
 )
 
 // errDeploying abandons the maintenance of a project that is being deployed.
-var errDeploying = fault.New(fault.Busy, "gc", "a deployment has priority").WithHint("try again when it has ended; a server does by itself")
+var errDeploying = fault.New(fault.Busy, "gc", "a deployment has priority").WithHint("try again when it has finished; a running server retries automatically")
 
 // Config is what a Scheduler works with.
 type Config struct {
@@ -62,7 +62,7 @@ func New(cfg Config) *Scheduler {
 	return &Scheduler{cfg: cfg, turn: make(chan struct{}, 1), due: map[project.Name]time.Time{}, woken: make(chan struct{}, 1)}
 }
 
-// limits are those of the configuration.
+// limits returns those of the configuration.
 func limits(k config.Maintenance) receive.Maintenance {
 	return receive.Maintenance{Packs: k.MaxPacks, Loose: k.MaxLoose, PackRefs: k.MaxRefs, Grace: k.Grace, Every: k.Every}
 }
@@ -238,7 +238,7 @@ func (m *Scheduler) Maintain(ctx context.Context, name project.Name, all, dryRun
 			d.Error = err.Error()
 			if fault.KindOf(err) == fault.Internal {
 				m.cfg.Log.Error().Err(err).Str("project", string(name)).Str("repo", string(repo)).Msg("gc failed; nothing was removed")
-				d.Error = fmt.Sprintf("the server failed at this; its log has the details, under %s", name)
+				d.Error = fmt.Sprintf("internal server error; see the server's log, under %s", name)
 			}
 		}
 		out = append(out, d)

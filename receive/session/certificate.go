@@ -17,12 +17,12 @@ func (c *conversation) certificate(ctx context.Context) error {
 		return nil
 	}
 	if c.Verify == nil {
-		return fault.New(fault.Refused, "", "signed pushes are not taken here").WithHint("push without --signed (push.gpgSign)")
+		return fault.New(fault.Refused, "", "signed pushes are not accepted here").WithHint("push without --signed (push.gpgSign)")
 	}
 	s, err := c.Verify(ctx, c.req.Certificate, c.nonce, c.req.Options)
 	switch {
 	case errors.Is(err, signed.ErrUnknown):
-		c.show.showEvents(c.wire, event.Event{Kind: event.Note, Text: fmt.Sprintf("the push certificate does not count: %s", oneLine(err))})
+		c.show.showEvents(c.wire, event.Event{Kind: event.Note, Text: fmt.Sprintf("invalid push certificate: %s", oneLine(err))})
 		if h := fault.HintOf(err); h != "" {
 			c.show.showEvents(c.wire, event.Event{Kind: event.Hint, Text: event.Clean(h)})
 		}

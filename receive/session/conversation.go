@@ -166,7 +166,7 @@ func (c *conversation) work(ctx context.Context) (gone error) {
 	return nil
 }
 
-// deployed is the deployed ref: HEAD's, once it exists.
+// deployed returns the deployed ref: HEAD's, once it exists.
 func (c *conversation) deployed() (string, error) {
 	head, err := c.Refs.Head()
 	if err != nil || head == "" {
@@ -367,7 +367,7 @@ func (c *conversation) stays() {
 	}
 	i.Role, c.deploy = Store, nil
 	c.show.showEvents(c.wire,
-		event.Event{Kind: event.Note, Text: fmt.Sprintf("%s is at %s already: nothing to do", short(i.Ref), i.New.Short())},
+		event.Event{Kind: event.Note, Text: fmt.Sprintf("%s is already at %s: nothing to do", short(i.Ref), i.New.Short())},
 		event.Event{Kind: event.Hint, Text: fmt.Sprintf("to deploy it again:  git push %s HEAD:refs/deploy/now", c.Policy.Remote)})
 }
 
@@ -384,7 +384,7 @@ func (c *conversation) ingest(ctx context.Context) error {
 	c.in = NewIncoming(c.DB, q, ended)
 	_, err = q.Ingest(ctx, c.body, store.IngestOptions{Limits: c.PackLimits, Unpack: c.Limits.Unpack})
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = fault.New(fault.Refused, "", "the client ended the transfer: the pack is incomplete").WithHint("push again; if you did not end it, the connection was lost")
+		err = fault.New(fault.Refused, "", "the client ended the transfer: the pack is incomplete").WithHint("push again, unless you cancelled it; the connection was lost")
 	}
 	if err == nil {
 		c.body = nil // nothing more is received, and a deployment may take long: the buffer is most of a session's memory
@@ -467,7 +467,7 @@ func (c *conversation) fits(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if fault.KindOf(err) == fault.Refused && fault.HintOf(err) == "" {
-			err = refused("%w", err).WithHint("no file system can hold it: rewrite the commit that added it (git rebase), then push again")
+			err = refused("%w", err).WithHint("it cannot be written to a file system: rewrite the commit that added it (git rebase), then push again")
 		}
 		i.refuse(Classify(err))
 	}
@@ -479,7 +479,7 @@ func (c *conversation) checkType(i *Item) error {
 	r := c.in.Reader()
 	h, t, err := object.Peel(r, hash(i.New))
 	if errors.Is(err, store.ErrNotFound) {
-		return refused("%s: the push does not bring %s", printable.Line(i.Ref), i.New.Short()).WithHint("git fsck  reports whether your clone is complete")
+		return refused("%s: the push does not contain %s", printable.Line(i.Ref), i.New.Short()).WithHint("check with  git fsck  whether your clone is complete")
 	}
 	if err != nil {
 		return err
@@ -491,9 +491,9 @@ func (c *conversation) checkType(i *Item) error {
 	if t != plumbing.CommitObject || branch && h != hash(i.New) {
 		err := refused("%s: %s is not a commit, but a %s", printable.Line(i.Ref), i.New.Short(), t)
 		if t == plumbing.CommitObject {
-			err = refused("%s: %s is not a commit, but a tag of one", printable.Line(i.Ref), i.New.Short())
+			err = refused("%s: %s is a tag, not a commit", printable.Line(i.Ref), i.New.Short())
 		}
-		return err.WithHint("push a commit, or the one that a tag is of:  git push %s %s", c.Policy.Remote, printable.Word("TAG^{commit}:"+i.Ref))
+		return err.WithHint("push the commit that the tag points to:  git push %s %s", c.Policy.Remote, printable.Word("TAG^{commit}:"+i.Ref))
 	}
 	if h != hash(i.New) {
 		i.tag = i.New

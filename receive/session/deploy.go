@@ -86,7 +86,7 @@ func (c *conversation) verdict() {
 	c.show.showEvents(c.wire, event.Event{Kind: event.Verdict, Status: event.Bad, Text: "refused: nothing was changed"})
 }
 
-// deployment is what the deploying item requests.
+// deployment returns what the deploying item requests.
 func (c *conversation) deployment(ctx context.Context, i *Item) (project.Deployment, error) {
 	d := project.Deployment{Project: c.Policy.Project, Pusher: c.Pusher, Repo: c.Policy.Repo, Select: c.opts.Select, Set: c.opts.Set, AllowEmpty: c.opts.AllowEmpty, AllowMissing: c.opts.AllowMissing, Overwrite: c.opts.Force, Resume: c.opts.Resume, Signatures: c.signs, Tag: i.tag}
 	change := func(old project.Commit, ref string) error {
@@ -213,7 +213,7 @@ func (c *conversation) apply(ctx context.Context) {
 		}
 	}
 	if c.deploy != nil && len(done) < len(moved) && !c.settled(moved) {
-		c.show.showEvents(c.wire, event.Event{Kind: event.Note, Text: fmt.Sprintf("%s was deployed, and stays so; what is rejected above was not stored", short(c.deploy.Ref))})
+		c.show.showEvents(c.wire, event.Event{Kind: event.Note, Text: fmt.Sprintf("%s was deployed and remains live; the refs rejected above were not stored", short(c.deploy.Ref))})
 	}
 	text := "stored, not deployed"
 	if c.Policy.Deployed != "" {

@@ -46,28 +46,28 @@ func Classify(err error) error {
 	case errors.As(err, &limit) && limit.Name == "ObjectBytes":
 		return fault.New(fault.Refused, "", "%w", err).WithHint("git ls-tree -lr COMMIT  shows the sizes of files; an administrator can raise  limits.%s  in the server's configuration", limitKey(limit.Name))
 	case errors.As(err, &limit) && limit.Name == "Checked":
-		return fault.New(fault.Refused, "", "%w", err).WithHint("git cat-file -s COMMIT  prints a commit's size; make the commit again with less in it")
+		return fault.New(fault.Refused, "", "%w", err).WithHint("git cat-file -s COMMIT  prints the size of a commit; rewrite it with a shorter message")
 	case errors.As(err, &limit):
 		return fault.New(fault.Refused, "", "%w", err).WithHint("an administrator can raise  limits.%s  in the server's configuration", limitKey(limit.Name))
 	case errors.As(err, &base), errors.As(err, &missing):
-		return fault.New(fault.Refused, "", "the push is not complete: %w", err).WithHint("git fsck  reports whether your clone is; if it is, push with  --no-thin")
+		return fault.New(fault.Refused, "", "the push is not complete: %w", err).WithHint("check your clone with  git fsck ; if it is complete, push with  --no-thin")
 	case errors.Is(err, object.ErrCorrupt):
-		return fault.New(fault.Refused, "", "the pack is damaged: %w", err).WithHint("push again; if it stays,  git fsck  reports whether your clone is damaged")
+		return fault.New(fault.Refused, "", "the pack is damaged: %w", err).WithHint("push again; if the error persists, check your clone with  git fsck")
 	case errors.Is(err, refs.ErrCorrupt):
-		return fault.New(fault.Failed, "", "reference broken: %w", err).WithHint("only whoever runs the server can repair it:  corpus-git doctor  names it; other refs can be pushed")
+		return fault.New(fault.Failed, "", "reference broken: %w", err).WithHint("an administrator has to repair it (corpus-git doctor shows it); you can push other refs")
 	case errors.As(err, &symbolic):
 		return fault.New(fault.Refused, "", "%w", err).WithHint("push to that one; whoever runs the server can remove the symbolic ref:  git symbolic-ref --delete %s", symbolic.Name)
 	case errors.As(err, &conflict):
 		return fault.New(fault.Refused, "", "%w", err).WithHint("another push moved it:  git fetch  first, then push again")
 	case errors.As(err, &locked):
-		return fault.New(fault.Busy, "", "%w", err).WithHint("push again in a moment")
+		return fault.New(fault.Busy, "", "%w", err).WithHint("push again later")
 	case errors.As(err, &clash), errors.As(err, &name), errors.As(err, &wrong):
 		return fault.New(fault.Refused, "", "%w", err)
 	}
 	return err
 }
 
-// limitKey is the key of a pack's limit in the server's configuration.
+// limitKey returns the key of a pack's limit in the server's configuration.
 func limitKey(name string) string {
 	switch name {
 	case "PackBytes":
@@ -97,8 +97,8 @@ func limitKey(name string) string {
 func Explain(err error, ref string) []event.Event {
 	if fault.KindOf(err) == fault.Internal {
 		return []event.Event{
-			{Kind: event.Failure, Status: event.Bad, Text: "the server failed at this; it is not your fault"},
-			{Kind: event.Hint, Text: fmt.Sprintf("whoever runs the server finds it in its log under  %s", ref)},
+			{Kind: event.Failure, Status: event.Bad, Text: "internal server error; this is not your fault"},
+			{Kind: event.Hint, Text: fmt.Sprintf("an administrator can find it in the server's log under  %s", ref)},
 		}
 	}
 	first, rest, _ := strings.Cut(err.Error(), "\n")
@@ -122,7 +122,7 @@ func Explain(err error, ref string) []event.Event {
 	return out
 }
 
-// oneLine is an error as the reason of a rejected ref: git prints it in parentheses.
+// oneLine returns an error as the reason of a rejected ref: git prints it in parentheses.
 func oneLine(err error) string {
 	if fault.KindOf(err) == fault.Internal {
 		return "server error"
@@ -133,7 +133,7 @@ func oneLine(err error) string {
 // maxReason keeps a rejected ref on a line or two.
 const maxReason = 160
 
-// reasonText is a text in one line, followed by end, which is never shortened.
+// reasonText returns a text in one line, followed by end, which is never shortened.
 func reasonText(s, end string) string {
 	s = printable.Line(event.StripColour(strings.Join(strings.Fields(s), " ")))
 	return printable.Shorten(s, maxReason-len(end)) + end

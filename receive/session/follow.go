@@ -103,7 +103,7 @@ func (s show) showEvents(w *wire, events ...event.Event) {
 	}
 }
 
-// Reason is a deployment's end as the reason of a rejected ref: "failed in 0100_build, state npm-install; rolled back",
+// Reason returns a deployment's end as the reason of a rejected ref: "failed in 0100_build, state npm-install; rolled back",
 // "cancelled by marie; rolled back".
 func Reason(r project.Result) string {
 	if r.Good() {

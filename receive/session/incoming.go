@@ -26,13 +26,13 @@ func NewIncoming(db *store.DB, q *store.Quarantine, ended func()) *Incoming {
 	return &Incoming{q: q, dir: db.Dir(), ended: ended, session: true}
 }
 
-// Dir is the repository that the objects were pushed to.
+// Dir returns the repository that the objects were pushed to.
 func (in *Incoming) Dir() string { return in.dir }
 
 // Reader sees the pushed objects and those that the repository has.
 func (in *Incoming) Reader() store.Reader { return in.q }
 
-// Stage is the invisible part of Migrate. The content is durable on return.
+// Stage returns the invisible part of Migrate. The content is durable on return.
 func (in *Incoming) Stage(_ context.Context, covered uint64) error { return in.q.Stage(covered) }
 
 // Migrate publishes the objects. Idempotent; durable on return.
@@ -46,10 +46,10 @@ func (in *Incoming) Migrate(context.Context) error {
 	return err
 }
 
-// Discard is the Deployer's release. Idempotent, and safe after Migrate.
+// Discard returns the Deployer's release. Idempotent, and safe after Migrate.
 func (in *Incoming) Discard() error { return in.giveUp(&in.deployer) }
 
-// release is the session's.
+// release returns the session's.
 func (in *Incoming) release() error { return in.giveUp(&in.session) }
 
 // hand makes the Deployer an owner, before Start.

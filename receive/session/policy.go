@@ -69,7 +69,7 @@ const (
 )
 
 // Classify assigns a role to each command, by names only: old values and objects are checked later. The second result is the deploying
-// item, nil where there is none.
+// item, nil if there is none.
 func (p Policy) Classify(cmds []project.Change) (items []*Item, deploying *Item) {
 	becomes := p.Deployed
 	if becomes == "" {
@@ -93,7 +93,7 @@ func (p Policy) Classify(cmds []project.Change) (items []*Item, deploying *Item)
 		for _, i := range all {
 			names = append(names, i.Ref)
 		}
-		err := fault.New(fault.Refused, "", "one push deploys once, and this one asks for it %d times: %s", len(all), printable.Line(strings.Join(names, ", "))).
+		err := fault.New(fault.Refused, "", "a push can deploy only once, but this one asks for %d deployments: %s", len(all), printable.Line(strings.Join(names, ", "))).
 			WithHint("push them one after the other")
 		for _, i := range all {
 			i.refuse(err)
@@ -112,7 +112,7 @@ func refused(format string, args ...any) *fault.Error {
 
 func (p Policy) classify(i *Item, becomes string) {
 	if strings.HasPrefix(i.Ref, HiddenPrefix) || i.Ref == strings.TrimSuffix(HiddenPrefix, "/") {
-		i.refuse(refused("%s is a ref of the server's own", printable.Line(i.Ref)))
+		i.refuse(refused("%s is reserved for the server", printable.Line(i.Ref)))
 		return
 	}
 	if err := refs.CheckName(i.Ref); err != nil {
@@ -137,7 +137,7 @@ func (p Policy) classify(i *Item, becomes string) {
 		case p.StoreOtherBranches:
 			i.Role = Store
 		default:
-			i.refuse(refused("%s: only branches, tags and notes are stored here", printable.Line(i.Ref)))
+			i.refuse(refused("%s: only branches, tags and notes can be stored", printable.Line(i.Ref)))
 		}
 	}
 }
@@ -154,7 +154,7 @@ func (p Policy) virtual(i *Item, kind, rest string) {
 	switch kind {
 	case "deploy":
 		if p.Deployed == "" {
-			i.refuse(refused("nothing was deployed yet").WithHint("push the branch itself first:  git push %s HEAD:%s", p.Remote, short(master)))
+			i.refuse(refused("nothing has been deployed yet").WithHint("push the branch itself first:  git push %s HEAD:%s", p.Remote, short(master)))
 			return
 		}
 		i.Role = Redeploy
@@ -175,7 +175,7 @@ func (p Policy) virtual(i *Item, kind, rest string) {
 func (p Policy) branch(i *Item, becomes string) {
 	switch {
 	case i.New == "" && i.Ref == p.Deployed:
-		i.refuse(refused("%s is what is deployed: it cannot be deleted", short(i.Ref)).
+		i.refuse(refused("%s is the deployed branch and cannot be deleted", short(i.Ref)).
 			WithHint("to delete the project:  corpus-git project destroy %s", p.Project))
 	case i.New == "":
 		i.Role = Delete
@@ -184,15 +184,15 @@ func (p Policy) branch(i *Item, becomes string) {
 	case p.StoreOtherBranches:
 		i.Role = Store
 	case becomes == "":
-		i.refuse(refused("%s does not deploy: the first push of master or main decides which of the two does", short(i.Ref)).
+		i.refuse(refused("%s is not the deployed branch: the first push of master or main decides which of the two is", short(i.Ref)).
 			WithHint("to deploy it, type  git push %s %s", p.Remote, printable.Word(branchName(i.Ref)+":master")))
 	default:
-		i.refuse(refused("%s does not deploy: %s does, and other branches are not stored here", short(i.Ref), short(becomes)).
+		i.refuse(refused("%s is not the deployed branch (%s is), and other branches are not stored", short(i.Ref), short(becomes)).
 			WithHint("to deploy it, type  git push %s %s", p.Remote, printable.Word(branchName(i.Ref)+":"+branchName(becomes))))
 	}
 }
 
-// short is a branch without refs/heads/, safe to print.
+// short returns a branch without refs/heads/, safe to print.
 func short(ref string) string { return printable.Line(branchName(ref)) }
 
 func branchName(ref string) string { return strings.TrimPrefix(ref, "refs/heads/") }

@@ -45,7 +45,7 @@ type Push struct {
 	Pusher project.Pusher
 	DB     *store.DB
 	Refs   *refs.Store
-	// Hold keeps DB open until its result is called: a quarantine may outlive the session. nil where DB is never closed.
+	// Hold keeps DB open until its result is called: a quarantine may outlive the session. nil if DB is never closed.
 	Hold func() (release func())
 	// Begin is called before anything is written, and its result when the session has removed its leftovers. nil is allowed. A deployment
 	// that outlives the session records that by itself.
@@ -142,7 +142,7 @@ func (p *Push) record(action, object string, id project.ID, err error) {
 	}
 }
 
-// entry is the entry for the audit log.
+// entry returns the entry for the audit log.
 func (p *Push) entry(action, object string, id project.ID, err error) audit.Entry {
 	e := audit.Entry{Actor: p.Pusher.Key, Fingerprint: p.Pusher.Fingerprint, From: p.Pusher.From, Action: action, Project: string(p.Policy.Project),
 		Object: object, Outcome: "ok", Deployment: string(id)}
@@ -155,7 +155,7 @@ func (p *Push) entry(action, object string, id project.ID, err error) audit.Entr
 	return e
 }
 
-// capabilities are those that we advertise. "quiet" is ignored: git requests it whenever its standard error is not a terminal, which would
+// capabilities returns those that we advertise. "quiet" is ignored: git requests it whenever its standard error is not a terminal, which would
 // leave CI logs empty. The push option  -o quiet  does it.
 func (p *Push) capabilities(nonce string) string {
 	caps := "report-status report-status-v2 delete-refs side-band-64k quiet atomic ofs-delta push-options object-format=sha1"

@@ -154,10 +154,10 @@ func readRequest(r *pktline.Reader, l Limits) (*Request, error) {
 		if root, ok := strings.CutPrefix(line, "shallow "); ok {
 			h, ok := project.ParseCommit(strings.TrimSpace(root))
 			if !ok || h == "" {
-				return req, protocolError("%.60q is not a shallow line", line)
+				return req, protocolError("invalid shallow line %.60q", line)
 			}
 			if len(req.Shallow) == l.Shallow {
-				beyond(fault.New(fault.Refused, "", "more than %d shallow roots", l.Shallow).WithHint("fetch the full history first:  git fetch --unshallow ; or have limits.max_shallow_roots raised"))
+				beyond(fault.New(fault.Refused, "", "more than %d shallow roots", l.Shallow).WithHint("fetch the full history first:  git fetch --unshallow ; or ask an administrator to raise limits.max_shallow_roots"))
 				continue
 			}
 			req.Shallow = append(req.Shallow, plumbing.NewHash(string(h)))
@@ -165,7 +165,7 @@ func readRequest(r *pktline.Reader, l Limits) (*Request, error) {
 		}
 		if name, caps, _ := strings.Cut(line, "\x00"); name == "push-cert" {
 			if req.Certificate != nil || len(req.Commands) > 0 {
-				return req, protocolError("a push certificate beside unsigned commands")
+				return req, protocolError("a push certificate together with unsigned commands")
 			}
 			req.Caps.Parse(caps)
 			if req.Certificate, err = readCertificate(r); err != nil {
@@ -179,7 +179,7 @@ func readRequest(r *pktline.Reader, l Limits) (*Request, error) {
 			continue
 		}
 		if req.Certificate != nil {
-			return req, protocolError("an unsigned command beside a push certificate")
+			return req, protocolError("an unsigned command together with a push certificate")
 		}
 		line, caps, _ := strings.Cut(line, "\x00") // git sends them with the first command, and reads them with any
 		req.Caps.Parse(caps)
@@ -188,7 +188,7 @@ func readRequest(r *pktline.Reader, l Limits) (*Request, error) {
 		}
 	}
 	if f := req.Caps["object-format"]; f != "" && f != "sha1" {
-		return req, fault.New(fault.Refused, "", "the repository is sha1, the push is %.20q", f)
+		return req, fault.New(fault.Refused, "", "the object format of the repository is sha1, that of the push %.20q", f)
 	}
 	if len(req.Commands) == 0 && over != nil {
 		return req, over
@@ -202,7 +202,7 @@ func readRequest(r *pktline.Reader, l Limits) (*Request, error) {
 // command adds one command. What exceeds a limit is told to beyond; seen are the refs of those before.
 func (r *Request) command(line string, l Limits, seen map[string]bool, beyond func(error)) error {
 	if len(r.Commands) == l.Commands {
-		beyond(fault.New(fault.Refused, "", "more than %d refs in one push", l.Commands).WithHint("push the branch to deploy by itself, and the others in smaller groups; or have limits.max_commands raised"))
+		beyond(fault.New(fault.Refused, "", "more than %d refs in one push", l.Commands).WithHint("push the branch to deploy by itself, and the others in smaller groups; or ask an administrator to raise limits.max_commands"))
 	}
 	c, err := ParseCommand(line)
 	if err != nil {
@@ -210,7 +210,7 @@ func (r *Request) command(line string, l Limits, seen map[string]bool, beyond fu
 	}
 	if len(c.Ref) > l.RefName {
 		beyond(fault.New(fault.Refused, "", "the name of a ref is longer than %d bytes: %.60s…", l.RefName, printable.Line(c.Ref)).
-			WithHint("push it under a shorter name, or have limits.max_ref_name_bytes raised"))
+			WithHint("push it under a shorter name, or ask an administrator to raise limits.max_ref_name_bytes"))
 	}
 	if seen[c.Ref] {
 		beyond(fault.New(fault.Refused, "", "%.100s is updated twice in one push", printable.Line(c.Ref)).WithHint("name it once:  git push %s", "REMOTE SOURCE:DESTINATION"))
@@ -285,7 +285,7 @@ func readError(err error) error {
 	switch {
 	case errors.Is(err, pktline.ErrTooMuch):
 		return fault.New(fault.Refused, "", "the push names too many refs: %w", err).
-			WithHint("push them in smaller groups; or have limits.max_commands, limits.max_ref_name_bytes or limits.max_shallow_roots raised")
+			WithHint("push them in smaller groups; or ask an administrator to raise limits.max_commands, limits.max_ref_name_bytes or limits.max_shallow_roots")
 	case errors.Is(err, pktline.ErrSyntax):
 		return fault.New(fault.Usage, "git protocol", "%w", err)
 	case errors.Is(err, io.EOF):
@@ -306,7 +306,7 @@ func ParseCommand(line string) (project.Change, error) {
 	}
 	ref := line[82:]
 	if strings.ContainsAny(ref, "\x00\n\r") {
-		return project.Change{}, protocolError("the name of a ref holds a line end: %.120q", ref)
+		return project.Change{}, protocolError("a ref name contains a newline: %.120q", ref)
 	}
 	return project.Change{Ref: ref, Old: old, New: new}, nil
 }
@@ -405,12 +405,12 @@ func ParseOptions(list []string) (Options, error) {
 		}
 		sort.Strings(names)
 		names = names[:min(len(names), 5)]
-		o.Notes = append(o.Notes, "push option not understood and not used: "+strings.Join(names, ", "), "known ones: "+KnownOptions)
+		o.Notes = append(o.Notes, "unknown push option ignored: "+strings.Join(names, ", "), "known ones: "+KnownOptions)
 	}
 	return o, nil
 }
 
-// optionFlag is the value of an option that is on or off; without one it is on.
+// optionFlag returns the value of an option that is on or off; without one it is on.
 func optionFlag(name, value string) (bool, error) {
 	switch strings.ToLower(value) {
 	case "", "1", "true", "yes", "on", "always":
@@ -455,7 +455,7 @@ func addNames(to *[]string, option, value string) error {
 			}
 		}
 		if option != "only_steps" && !project.IsProcedure(s) {
-			return fault.New(fault.Usage, "", "push option %s: there is no procedure %.60s", option, s).WithHint("procedures are: %s", strings.Join(project.Procedures(), ", "))
+			return fault.New(fault.Usage, "", "push option %s: unknown procedure %.60s", option, s).WithHint("procedures are: %s", strings.Join(project.Procedures(), ", "))
 		}
 		*to = append(*to, s)
 		n++

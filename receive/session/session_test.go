@@ -70,13 +70,13 @@ func TestReadRequest(t *testing.T) {
 		"upper case":     {lines(t, strings.Repeat("A", 40)+" "+b+" refs/heads/x", "0000"), "is not a command", fault.Usage},
 		"cut":            {lines(t, z+" "+b+" refs/heads/main"), "unexpected EOF", fault.Usage},
 		"twice":          {lines(t, z+" "+b+" refs/heads/x", z+" "+a+" refs/heads/x", "0000"), "updated twice", fault.Refused},
-		"control":        {lines(t, z+" "+b+" refs/heads/\n2J", "0000"), "line end", fault.Usage},
-		"bad shallow":    {lines(t, "shallow x", "0000"), "not a shallow line", fault.Usage},
+		"control":        {lines(t, z+" "+b+" refs/heads/\n2J", "0000"), "newline", fault.Usage},
+		"bad shallow":    {lines(t, "shallow x", "0000"), "invalid shallow line", fault.Usage},
 		"signed, cut":    {lines(t, "push-cert\x00report-status", "0000"), "flush-pkt in a push certificate", fault.Usage},
 		"signed, bare":   {lines(t, "push-cert\x00report-status", "push-cert-end\n", "0000"), "in place of", fault.Usage},
-		"signed and not": {slices.Concat(lines(t, certificate...), lines(t, z+" "+b+" refs/heads/y", "0000")), "an unsigned command beside", fault.Usage},
-		"not and signed": {slices.Concat(lines(t, z+" "+b+" refs/heads/y"), lines(t, certificate...)), "beside unsigned commands", fault.Usage},
-		"signed twice":   {slices.Concat(lines(t, certificate...), lines(t, certificate...)), "beside unsigned commands", fault.Usage},
+		"signed and not": {slices.Concat(lines(t, certificate...), lines(t, z+" "+b+" refs/heads/y", "0000")), "an unsigned command together with", fault.Usage},
+		"not and signed": {slices.Concat(lines(t, z+" "+b+" refs/heads/y"), lines(t, certificate...)), "together with unsigned commands", fault.Usage},
+		"signed twice":   {slices.Concat(lines(t, certificate...), lines(t, certificate...)), "together with unsigned commands", fault.Usage},
 		"signed, long":   {lines(t, append([]string{"push-cert\x00"}, strings.Split(strings.Repeat(strings.Repeat("x", 1000)+" ", 70), " ")...)...), "longer than 65536 bytes", fault.Refused},
 		"sha256":         {lines(t, z+" "+b+" refs/heads/x\x00object-format=sha256", "0000"), "sha1", fault.Refused},
 		"long name":      {lines(t, z+" "+b+" refs/heads/"+strings.Repeat("x", 2000), "0000"), "longer than", fault.Refused},
@@ -141,7 +141,7 @@ func TestOptions(t *testing.T) {
 		_, err := session.ParseOptions([]string{bad})
 		require.Equal(t, fault.Usage, fault.KindOf(err), bad)
 		if strings.Contains(bad, "nonsense") {
-			require.ErrorContains(t, err, "there is no procedure nonsense", bad)
+			require.ErrorContains(t, err, "unknown procedure nonsense", bad)
 			require.Contains(t, fault.HintOf(err), "release-sync", bad)
 		}
 	}
@@ -161,10 +161,10 @@ func TestClassify(t *testing.T) {
 	}{
 		{"", false, "- b refs/heads/main", "deploy", ""},
 		{"", false, "- b refs/heads/master", "deploy", ""},
-		{"", false, "- b refs/heads/topic", "refuse", "does not deploy"},
+		{"", false, "- b refs/heads/topic", "refuse", "is not the deployed branch"},
 		{"", true, "- b refs/heads/topic", "store", ""},
 		{"refs/heads/main", false, "a b refs/heads/main", "deploy", ""},
-		{"refs/heads/main", false, "- b refs/heads/master", "refuse", "main does"},
+		{"refs/heads/main", false, "- b refs/heads/master", "refuse", "(main is)"},
 		{"refs/heads/main", true, "- b refs/heads/master", "store", ""},
 		{"refs/heads/main", false, "a - refs/heads/main", "refuse", "cannot be deleted"},
 		{"refs/heads/main", false, "a - refs/heads/topic", "delete", ""},
@@ -173,14 +173,14 @@ func TestClassify(t *testing.T) {
 		{"refs/heads/main", false, "- b refs/notes/commits", "store", ""},
 		{"refs/heads/main", false, "- b refs/remotes/origin/x", "refuse", "only branches, tags and notes"},
 		{"refs/heads/main", true, "- b refs/remotes/origin/x", "store", ""},
-		{"refs/heads/main", true, "- b refs/corpus/deployments/1", "refuse", "of the server's own"},
-		{"refs/heads/main", true, "a - refs/corpus/deployments/1", "refuse", "of the server's own"},
-		{"refs/heads/main", true, "- b refs/corpus", "refuse", "of the server's own"},
+		{"refs/heads/main", true, "- b refs/corpus/deployments/1", "refuse", "reserved for the server"},
+		{"refs/heads/main", true, "a - refs/corpus/deployments/1", "refuse", "reserved for the server"},
+		{"refs/heads/main", true, "- b refs/corpus", "refuse", "reserved for the server"},
 		{"refs/heads/main", true, "- b refs/heads/../../config", "refuse", "not a valid ref name"},
 		{"refs/heads/main", true, "- b HEAD", "refuse", "not a valid ref name"},
 		{"refs/heads/main", true, "- b refs/heads/x.lock", "refuse", "not a valid ref name"},
 		{"refs/heads/main", false, "- b refs/deploy/now", "redeploy", ""},
-		{"", false, "- b refs/deploy/now", "refuse", "nothing was deployed yet"},
+		{"", false, "- b refs/deploy/now", "refuse", "nothing has been deployed yet"},
 		{"refs/heads/main", false, "a - refs/deploy/now", "refuse", "never stored"},
 		{"refs/heads/main", false, "a b refs/deploy/now", "refuse", "never stored"},
 		{"", false, "- b refs/plan/now", "plan", ""},

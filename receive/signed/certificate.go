@@ -18,7 +18,7 @@ const MaxCertificate = 64 << 10
 type Certificate struct {
 	// Text is all of it, Payload what was signed, Signature the rest.
 	Text, Payload, Signature string
-	// Pusher is who the client says it is, Pushee the address that it pushes to, "" where it does not say.
+	// Pusher is who the client says it is, Pushee the address that it pushes to, "" if it does not say.
 	Pusher, Pushee string
 	Nonce          string
 	Options        []string
@@ -26,7 +26,7 @@ type Certificate struct {
 	Commands []string
 }
 
-// NewNonce is a nonce for one push: the time, for people, and 128 random bits.
+// NewNonce returns a nonce for one push: the time, for people, and 128 random bits.
 func NewNonce(now time.Time) string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // it never fails
@@ -64,7 +64,7 @@ func ParseCertificate(text string) (*Certificate, error) {
 	seen := map[string]bool{}
 	for {
 		if line, rest, ok = strings.Cut(rest, "\n"); !ok {
-			return bad("it ends in its headers")
+			return bad("it ends within its headers")
 		}
 		if line == "" {
 			break

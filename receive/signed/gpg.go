@@ -74,15 +74,15 @@ func readStatus(status string, exit int, told string) (s demands.Signature, err 
 				}
 			}
 		case "ERRSIG", "NO_PUBKEY":
-			return s, fault.New(fault.Refused, "signature", "it is by the OpenPGP key %.40s: %w, as far as is known here", printable.Line(strings.Join(f[2:min(3, len(f))], "")), ErrUnknown).
+			return s, fault.New(fault.Refused, "signature", "it is by the unknown OpenPGP key %.40s: %w", printable.Line(strings.Join(f[2:min(3, len(f))], "")), ErrUnknown).
 				WithHint("an administrator can add the key to the keyring in  require.gpg_home")
 		case "EXPSIG", "EXPKEYSIG", "REVKEYSIG":
-			return s, fault.New(fault.Refused, "signature", "its OpenPGP key, or itself, has expired or is revoked (%s): %w", f[1], ErrUnknown)
+			return s, fault.New(fault.Refused, "signature", "the signature or its OpenPGP key has expired or is revoked (%s): %w", f[1], ErrUnknown)
 		}
 	}
 	if exit != 0 || good != 1 || valid != 1 || s.Key == "" {
 		first, _, _ := strings.Cut(strings.TrimSpace(told), "\n")
-		return demands.Signature{}, fault.New(fault.Refused, "signature", "it is not a good one: %s", printable.Clip(first, 200)).WithHint("somebody, or something, changed what was signed, or the signature")
+		return demands.Signature{}, fault.New(fault.Refused, "signature", "it is not valid: %s", printable.Clip(first, 200)).WithHint("the signed text or the signature was changed")
 	}
 	s.Kind = "openpgp"
 	return s, nil

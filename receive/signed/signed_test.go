@@ -91,15 +91,15 @@ func TestPushCertificates(t *testing.T) {
 		"marie":          {text: sign("marie", "git", payload), signer: "marie"},
 		"listed":         {text: sign("listed", "git", payload), signer: "l@example.org"},
 		"no right":       {text: sign("paul", "git", payload), want: "permission deploy on app", unknown: true},
-		"stranger":       {text: sign("stranger", "git", payload), want: "it is by the key SHA256:", unknown: true},
-		"replayed":       {text: sign("marie", "git", payload), nonce: "2-abc", want: "not made for this push"},
-		"no nonce":       {text: sign("marie", "git", strings.Replace(payload, "nonce 1-abc\n", "", 1)), want: "not made for this push"},
+		"stranger":       {text: sign("stranger", "git", payload), want: "it is by the unknown key SHA256:", unknown: true},
+		"replayed":       {text: sign("marie", "git", payload), nonce: "2-abc", want: "made for another push"},
+		"no nonce":       {text: sign("marie", "git", strings.Replace(payload, "nonce 1-abc\n", "", 1)), want: "made for another push"},
 		"options":        {text: sign("marie", "git", payload), options: []string{"verbose", "force"}, want: "push options"},
 		"options in one": {text: sign("marie", "git", strings.Replace(payload, "push-option verbose\n", "push-option verbose\npush-option force\n", 1)), options: []string{"verbose\nforce"}, want: "push options"},
 		"namespace":      {text: sign("marie", "file", payload), want: `made for "file"`},
 		"forged":         {text: strings.Replace(sign("marie", "git", payload), "refs/heads/master", "refs/heads/main", 1), want: "not of this message"},
 		"cut signature":  {text: payload + "-----BEGIN SSH SIGNATURE-----\nAAAA\n-----END SSH SIGNATURE-----\n", want: "not an SSH signature"},
-		"other kind":     {text: payload + "-----BEGIN SIGNED MESSAGE-----\nAAAA\n", want: "not verified here"},
+		"other kind":     {text: payload + "-----BEGIN SIGNED MESSAGE-----\nAAAA\n", want: "unsupported type"},
 		"openpgp":        {text: payload + "-----BEGIN PGP SIGNATURE-----\n\nAAAA\n", want: "no keyring", unknown: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestOpenPGP(t *testing.T) {
 	require.Equal(t, "Marie <m@x>", s.Signer)
 	require.Regexp(t, "^[0-9A-F]{40}$", s.Key)
 	_, err = push(strings.Replace(text, "refs/heads/master", "refs/heads/main", 1))
-	require.ErrorContains(t, err, "not a good one")
+	require.ErrorContains(t, err, "not valid")
 	require.NotErrorIs(t, err, signed.ErrUnknown)
 }
 

@@ -25,11 +25,11 @@ import (
 const namespace = "git"
 
 // ErrUnknown is wrapped where a signature is good, and by nobody who is known here, or who may.
-var ErrUnknown = errors.New("nobody who may")
+var ErrUnknown = errors.New("no key with permission")
 
 // Authority knows the principals; access.Store is one.
 type Authority interface {
-	// Identify gives the principal of a key or a certificate that may log in.
+	// Identify returns the principal of a key or a certificate that may log in.
 	Identify(ctx context.Context, o access.Offer) (who access.Identity, ok bool, err error)
 	Can(ctx context.Context, who access.Identity, name project.Name, want project.Right) (bool, error)
 	// Revoked reports whether a key must not be believed, whatever file lists it.
@@ -57,7 +57,7 @@ type For struct {
 	Project project.Name
 	// Right is what the signer must hold on the project.
 	Right project.Right
-	// From is the address of who sent it, "" where nobody did: certificates may be limited to addresses.
+	// From is the address of who sent it, "" if nobody did: certificates may be limited to addresses.
 	From string
 }
 
@@ -68,10 +68,10 @@ func (v *Verifier) Push(ctx context.Context, c *Certificate, nonce string, optio
 		return demands.Signature{}, fault.New(fault.Refused, "push certificate", format, args...)
 	}
 	if nonce == "" || c.Nonce != nonce {
-		return bad("it was not made for this push: its nonce is %.80q, and this push was given another one", c.Nonce)
+		return bad("it was made for another push: its nonce is %.80q", c.Nonce)
 	}
 	if !slices.Equal(c.Options, options) {
-		return bad("the push options are not those that were signed")
+		return bad("the push options differ from the signed ones")
 	}
 	s, err := v.verify(ctx, []byte(c.Payload), c.Signature, what)
 	if err != nil {
@@ -109,7 +109,7 @@ func (v *Verifier) verify(ctx context.Context, payload []byte, sig string, what 
 	if strings.HasPrefix(sig, "-----BEGIN PGP ") {
 		return v.openpgp(ctx, payload, sig)
 	}
-	return demands.Signature{}, fault.New(fault.Refused, "signature", "it is of a kind that is not verified here: %.40s", printable.Line(strings.SplitN(sig, "\n", 2)[0])).
+	return demands.Signature{}, fault.New(fault.Refused, "signature", "unsupported type of signature: %.40s", printable.Line(strings.SplitN(sig, "\n", 2)[0])).
 		WithHint("sign with an SSH key:  git config gpg.format ssh ; git config user.signingKey ~/.ssh/id_ed25519.pub")
 }
 
@@ -119,7 +119,7 @@ func (v *Verifier) ssh(ctx context.Context, payload []byte, text string, what Fo
 		err = sig.Verify(payload, namespace)
 	}
 	if err != nil {
-		return s, fault.New(fault.Refused, "signature", "%w", err).WithHint("somebody, or something, changed what was signed, or the signature")
+		return s, fault.New(fault.Refused, "signature", "%w", err).WithHint("the signed text or the signature was changed")
 	}
 	s = demands.Signature{Kind: "ssh", Key: access.Fingerprint(plainKey(sig.Key))}
 	who, known, err := v.Access.Identify(ctx, access.Offer{Key: sig.Key, From: what.From})
@@ -145,9 +145,9 @@ func (v *Verifier) ssh(ctx context.Context, payload []byte, text string, what Fo
 	}
 	if known {
 		return s, fault.New(fault.Refused, "signature", "it is by %s: %w (permission %s on %s)", who.Name, ErrUnknown, what.Right, what.Project).
-			WithHint("an administrator can give it:  corpus-git access grant %s %s %s", what.Project, who.Name, what.Right)
+			WithHint("an administrator can grant it:  corpus-git access grant %s %s %s", what.Project, who.Name, what.Right)
 	}
-	return s, fault.New(fault.Refused, "signature", "it is by the key %s: %w, as far as is known here", s.Key, ErrUnknown).
+	return s, fault.New(fault.Refused, "signature", "it is by the unknown key %s: %w", s.Key, ErrUnknown).
 		WithHint("an administrator can add the key:  corpus-git key add NAME --user USER --file KEY.pub")
 }
 

@@ -64,7 +64,7 @@ func (c *conn) end(why string) {
 	_ = c.Close()
 }
 
-// why is the limit that ended a connection, "" where none did.
+// why returns the limit that ended a connection, "" if none did.
 func (c *conn) why() string {
 	if p := c.ended.Load(); p != nil {
 		return *p
@@ -75,7 +75,7 @@ func (c *conn) why() string {
 	case !c.authenticated.Load() && age >= c.limits.LoginGrace:
 		return fmt.Sprintf("not logged in within %s (limits.auth_timeout)", c.limits.LoginGrace)
 	case !c.authenticated.Load() && int(c.offered.Load()) >= c.limits.AuthTries:
-		return fmt.Sprintf("it offered %d keys, and none was right (limits.auth_tries)", c.offered.Load())
+		return fmt.Sprintf("none of the %d offered keys was accepted (limits.auth_tries)", c.offered.Load())
 	case c.authenticated.Load() && !c.busy.Load() && age >= c.limits.Idle:
 		return fmt.Sprintf("no session within %s (limits.idle_timeout)", c.limits.Idle)
 	}
@@ -114,7 +114,7 @@ func (c *conn) loggedIn() bool {
 	return true
 }
 
-// Write gives a peer that does not read WriteIdle to continue.
+// Write returns a peer that does not read WriteIdle to continue.
 func (c *conn) Write(p []byte) (int, error) {
 	in := c.authenticated.Load()
 	if in {
@@ -122,7 +122,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	}
 	n, err := c.Conn.Write(p)
 	if in && errors.Is(err, os.ErrDeadlineExceeded) {
-		c.end(fmt.Sprintf("nothing was taken off the line within %s (limits.write_timeout)", c.limits.WriteIdle))
+		c.end(fmt.Sprintf("the client did not read for %s (limits.write_timeout)", c.limits.WriteIdle))
 	}
 	return n, err
 }

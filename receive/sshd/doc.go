@@ -16,7 +16,7 @@
 // Invariants: connections, sources, sessions, command lines and waiting are limited by Limits. A write that is not read ends its session,
 // or its connection if the transport is not read. A disconnection because of a limit is logged with the limit's key.
 //
-// Concurrency: a Server's methods may be called by any goroutine. Each session
+// Concurrency: a Server's methods may be called concurrently. Each session
 // runs in its own. Shutdown lets sessions end; Close does not.
 //
 // A crash leaves at most a temporary file beside the host key.

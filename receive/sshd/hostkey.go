@@ -38,9 +38,9 @@ func HostKey(f vfs.FS, path, kind string, random io.Reader) (signer ssh.Signer, 
 	bad := func(format string, args ...any) *fault.Error {
 		return fault.New(fault.Failed, "host key "+path, format, args...)
 	}
-	const keep = "put the key back from a backup; or, if it is lost, remove the file, start again, and tell everybody who pushes that the host key changed"
+	const keep = "restore the key from a backup; if it is lost, remove the file, restart, and tell all users that the host key has changed"
 	if st.IsRegular() && st.Perm()&0o077 != 0 {
-		return nil, false, bad("others may read it (mode %04o)", st.Perm()).WithHint("chmod 600 %s", path)
+		return nil, false, bad("it is readable for other users (mode %04o)", st.Perm()).WithHint("chmod 600 %s", path)
 	}
 	text, err := vfs.ReadFile(f, path)
 	if err != nil {
@@ -53,12 +53,12 @@ func HostKey(f vfs.FS, path, kind string, random io.Reader) (signer ssh.Signer, 
 	var locked *ssh.PassphraseMissingError
 	switch {
 	case errors.As(err, &locked):
-		return nil, false, bad("it is protected by a passphrase").WithHint("take the passphrase off with  ssh-keygen -p -f %s", path)
+		return nil, false, bad("it is protected by a passphrase").WithHint("remove the passphrase with  ssh-keygen -p -f %s", path)
 	case err != nil:
-		return nil, false, bad("it is not a private key that can be read").WithHint(keep)
+		return nil, false, bad("it is not a valid private key").WithHint(keep)
 	}
 	if got := signer.PublicKey().Type(); got != kind {
-		return nil, false, bad("it is a key of the kind %s, not %s", got, kind).WithHint(keep)
+		return nil, false, bad("it is a key of type %s, not %s", got, kind).WithHint(keep)
 	}
 	return signer, made, nil
 }
@@ -72,7 +72,7 @@ func newKey(kind string, random io.Reader) (crypto.Signer, error) {
 	case ssh.KeyAlgoECDSA256:
 		return ecdsa.GenerateKey(elliptic.P256(), random)
 	}
-	return nil, fmt.Errorf("no host keys of the kind %s are made here", kind)
+	return nil, fmt.Errorf("host keys of type %s are not supported", kind)
 }
 
 func makeHostKey(f vfs.FS, path, kind string, random io.Reader) (err error) {

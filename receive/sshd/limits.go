@@ -136,7 +136,7 @@ func (d *admission) enter(nc *conn) (why string, out *conn) {
 }
 
 // evictFor removes the oldest waiting connection of the source that has most of them from the list; of several such sources, the one whose
-// oldest is older. It returns nil where src would have more than any other with one more. d.mu is held.
+// oldest is older. It returns nil if src would have more than any other with one more. d.mu is held.
 func (d *admission) evictFor(src string) *conn {
 	var most []*conn
 	for s, w := range d.waiting {

@@ -135,7 +135,7 @@ func (s *Server) serve(nc net.Conn) {
 	c := newConn(nc, *s.limits.Load())
 	why, out := s.admission.enter(c)
 	if out != nil {
-		out.end("it made room for another one: too many connections that have not logged in, and most of them from its address (limits.max_unauthenticated)")
+		out.end("closed in favour of another one: too many connections that have not logged in, most of them from this address (limits.max_unauthenticated)")
 	}
 	if why != "" {
 		// Repeated failures of a source are logged once within the penalty.
@@ -144,7 +144,7 @@ func (s *Server) serve(nc net.Conn) {
 		if report {
 			level = zerolog.WarnLevel
 		}
-		s.Log.WithLevel(level).Str("from", nc.RemoteAddr().String()).Str("why", why).Int("before_unreported", silent).Msg("connection turned away")
+		s.Log.WithLevel(level).Str("from", nc.RemoteAddr().String()).Str("why", why).Int("before_unreported", silent).Msg("connection refused")
 		// RFC 4253, 4.2: lines before the version string are allowed; ssh -v shows them.
 		_ = nc.SetDeadline(time.Now().Add(time.Second))
 		_, _ = fmt.Fprintf(nc, "corpus-git: %s, try again later\r\n", why)
@@ -241,7 +241,7 @@ func (s *Server) library(c *conn) *gliderssh.Server {
 				s.channel(sc, nch)
 			},
 			"default": func(_ *gliderssh.Server, _ *gossh.ServerConn, nch gossh.NewChannel, _ gliderssh.Context) {
-				_ = nch.Reject(gossh.Prohibited, "no forwarding here")
+				_ = nch.Reject(gossh.Prohibited, "forwarding is not supported")
 			},
 		},
 		// Empty, not nil: nil means the library's defaults. All global requests are answered with failure, which is what a client's
@@ -251,7 +251,7 @@ func (s *Server) library(c *conn) *gliderssh.Server {
 	}
 }
 
-// hostSigners are the host keys for one connection, which is notified when one signs: then the client has sent its part of the key
+// hostSigners returns the host keys for one connection, which is notified when one signs: then the client has sent its part of the key
 // exchange.
 func (s *Server) hostSigners(c *conn) []gliderssh.Signer {
 	out := make([]gliderssh.Signer, len(s.HostKeys))

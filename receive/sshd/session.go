@@ -39,7 +39,7 @@ type Session struct {
 	Identity access.Identity
 	// User is the name before the @; it has no meaning here.
 	User string
-	// Command is what the client asked to run, as one text; "" where it asked for a shell.
+	// Command is what the client asked to run, as one text; "" if it asked for a shell.
 	Command string
 	// Subsystem is the subsystem that was asked for; "" for none.
 	Subsystem string
@@ -97,7 +97,7 @@ func (s *Server) accept(sc *gossh.ServerConn, nch gossh.NewChannel) (st *state, 
 	return nil, nil, nil, false
 }
 
-// setCommand reads the command in a request; ok is false where it is malformed or too long.
+// setCommand reads the command in a request; ok is false if it is malformed or too long.
 func (s *Session) setCommand(req *gossh.Request) (ok bool) {
 	if req.Type == "shell" {
 		return true
@@ -287,7 +287,7 @@ func (sess *Session) setPty(payload []byte) bool {
 	return true
 }
 
-// printableTerm is the type of a terminal where it is one: it becomes a variable of what runs there.
+// printableTerm returns the type of a terminal where it is one: it becomes a variable of what runs there.
 func printableTerm(name string) string {
 	if len(name) > 64 || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == '/' }) {
 		return ""
@@ -354,7 +354,7 @@ func (t *timedWriter) Write(p []byte) (int, error) {
 	if t.closed {
 		return 0, io.ErrClosedPipe
 	}
-	why := fmt.Sprintf("what it asked for was not read within %s (limits.write_timeout)", t.limit)
+	why := fmt.Sprintf("the client did not read its output for %s (limits.write_timeout)", t.limit)
 	timer := time.AfterFunc(t.limit, func() { t.end(why) })
 	n, err := t.w.Write(p)
 	if !timer.Stop() && err == nil {
@@ -379,10 +379,10 @@ type timedReader struct {
 }
 
 func (t *timedReader) Read(p []byte) (int, error) {
-	timer := time.AfterFunc(t.limit, func() { t.end(fmt.Sprintf("no byte came for %s (limits.read_timeout)", t.limit)) })
+	timer := time.AfterFunc(t.limit, func() { t.end(fmt.Sprintf("no data received for %s (limits.read_timeout)", t.limit)) })
 	n, err := t.r.Read(p)
 	if !timer.Stop() {
-		return n, fault.New(fault.Failed, "reading", "no byte came for %s (limits.read_timeout)", t.limit)
+		return n, fault.New(fault.Failed, "reading", "no data received for %s (limits.read_timeout)", t.limit)
 	}
 	return n, err
 }

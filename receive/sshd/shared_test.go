@@ -125,7 +125,7 @@ func TestUnreadOutputDoesNotCutTheOthers(t *testing.T) {
 	_ = logs.Wait()
 }
 
-// The attack: two addresses with 128 connections each that say nothing, and that are opened again when they end, take all places of those that
+// The attack: two addresses with 128 connections each that print nothing, and that are opened again when they end, take all places of those that
 // have not logged in. Nobody else could log in (0 of 70). The source that has most of them makes room now.
 func TestSilentConnectionsLockNobodyOut(t *testing.T) {
 	s := serve(t, sshd.Limits{}, hello)

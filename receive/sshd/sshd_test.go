@@ -365,7 +365,7 @@ func TestAuthTries(t *testing.T) {
 	_, err := ssh.Dial("tcp", s.addr, s.config(ssh.PublicKeys(strangers...)))
 	require.Error(t, err, "the right key comes too late")
 	require.Eventually(t, func() bool {
-		return strings.Contains(log.String(), "it offered 2 keys, and none was right (limits.auth_tries)")
+		return strings.Contains(log.String(), "none of the 2 offered keys was accepted (limits.auth_tries)")
 	}, 20*time.Second, 5*time.Millisecond)
 }
 
@@ -566,9 +566,9 @@ func TestSilentInputIsEnded(t *testing.T) {
 	var stderr lockedBuffer
 	sess.Stderr = &stderr
 	require.NoError(t, sess.Start("x"))
-	require.ErrorContains(t, <-ended, "no byte came")
+	require.ErrorContains(t, <-ended, "no data received")
 	require.Error(t, sess.Wait())
-	require.Equal(t, "error: no byte came for 100ms (limits.read_timeout)\n", stderr.String(), "who typed the command reads why it ended")
+	require.Equal(t, "error: no data received for 100ms (limits.read_timeout)\n", stderr.String(), "who typed the command reads why it ended")
 }
 
 // A session in which no command comes is put out, and the log tells the limit; so it does of the first session too many on a connection.
@@ -640,7 +640,7 @@ func TestNothingButSessions(t *testing.T) {
 	s := serve(t, sshd.Limits{}, hello)
 	c := s.dial(t)
 	_, err := c.Dial("tcp", s.addr)
-	require.ErrorContains(t, err, "no forwarding here")
+	require.ErrorContains(t, err, "forwarding is not supported")
 	_, err = c.Listen("tcp", "127.0.0.1:0")
 	require.Error(t, err)
 	sess, err := c.NewSession()
@@ -719,7 +719,7 @@ func TestHostKey(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, e.PublicKey().Marshal(), same.PublicKey().Marshal())
 	_, _, err = sshd.HostKey(f, other, ssh.KeyAlgoED25519, rand.Reader)
-	require.ErrorContains(t, err, "a key of the kind ecdsa-sha2-nistp256, not ssh-ed25519")
+	require.ErrorContains(t, err, "a key of type ecdsa-sha2-nistp256, not ssh-ed25519")
 
 	rk, err := rsa.GenerateKey(rand.Reader, 2048)
 	require.NoError(t, err)
@@ -735,10 +735,10 @@ func TestHostKey(t *testing.T) {
 		want string
 	}{
 		"empty":  {"", 0o600, "it is empty"},
-		"torn":   {"-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA", 0o600, "not a private key"},
-		"rsa":    {string(pem.EncodeToMemory(rblock)), 0o600, "a key of the kind ssh-rsa, not ssh-ed25519"},
+		"torn":   {"-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA", 0o600, "not a valid private key"},
+		"rsa":    {string(pem.EncodeToMemory(rblock)), 0o600, "a key of type ssh-rsa, not ssh-ed25519"},
 		"locked": {string(pem.EncodeToMemory(lblock)), 0o600, "passphrase"},
-		"open":   {"x", 0o644, "others may read it"},
+		"open":   {"x", 0o644, "readable for other users"},
 	} {
 		p := filepath.Join(t.TempDir(), "key")
 		require.NoError(t, os.WriteFile(p, []byte(c.text), c.mode))

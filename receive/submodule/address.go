@@ -65,7 +65,7 @@ func ParseAddress(raw string) (Address, error) {
 		return Address{Kind: Relative, path: raw}, nil
 	case helper.MatchString(raw):
 		name, _, _ := strings.Cut(raw, "::")
-		return bad("its URL asks for the program git-remote-%.40s, and none is run", name)
+		return bad("its URL needs the remote helper git-remote-%.40s; remote helpers are not run", name)
 	}
 	scheme, rest, ok := strings.Cut(raw, "://")
 	if !ok || strings.ContainsAny(scheme, "/@:") {
@@ -88,19 +88,19 @@ func ParseAddress(raw string) (Address, error) {
 	case "git":
 		a.Kind = Git
 	case "file":
-		return bad("its URL is file://: folders of the server are not read")
+		return bad("its URL is file://: local directories are not supported")
 	default:
-		return bad("its URL is of the kind %.20s://, which is not known here", a.scheme)
+		return bad("its URL has the unsupported scheme %.20s://", a.scheme)
 	}
 	name, _ := a.user.Password()
 	if strings.ContainsFunc(a.user.Username()+name+a.host+a.path, control) {
 		return bad("its URL has control characters")
 	}
 	if rest == "" || u.Hostname() == "" || a.path == "" || a.path == "/" {
-		return bad("its URL has no host or no path")
+		return bad("its URL has no host or path")
 	}
 	if strings.HasPrefix(u.Hostname(), "-") || strings.HasPrefix(a.user.Username(), "-") || strings.HasPrefix(a.path, "-") {
-		return bad("its URL has a part that begins with '-'")
+		return bad("a part of its URL begins with '-'")
 	}
 	if p := u.Port(); p != "" {
 		if n, err := strconv.Atoi(p); err != nil || n < 1 || n > 65535 {
@@ -122,7 +122,7 @@ func scpLike(raw string, bad func(string, ...any) (Address, error)) (Address, er
 		}
 	}
 	if !ok || strings.Contains(head, "/") || head == "" || p == "" {
-		return bad("its URL is a path: folders of the server are not read")
+		return bad("its URL is a path: local directories are not supported")
 	}
 	a := Address{Kind: SSH, path: p, host: head}
 	if i := strings.LastIndexByte(head, '@'); i >= 0 {
@@ -134,26 +134,26 @@ func scpLike(raw string, bad func(string, ...any) (Address, error)) (Address, er
 	}
 	a.host = strings.ToLower(a.host)
 	if a.Host() == "" || strings.ContainsAny(a.Host(), "/ ") || strings.HasPrefix(a.host, "-") || strings.HasPrefix(a.user.Username(), "-") || strings.HasPrefix(p, "-") {
-		return bad("its URL has an empty part, or one that begins with '-'")
+		return bad("its URL has a part that is empty or begins with '-'")
 	}
 	return a, nil
 }
 
 func control(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }
 
-// LocalAddress is a repository of this server by its path, as a client's remote would name it.
+// LocalAddress returns a repository of this server by its path, as a client's remote would name it.
 func LocalAddress(path string) Address { return Address{Kind: Local, path: path} }
 
-// Path is the path on the server; for a Local address the input of receive.ParsePath.
+// Path returns the path on the server; for a Local address the input of receive.ParsePath.
 func (a Address) Path() string { return a.path }
 
-// Host is the name of the host, without its port; "" for a Local one.
+// Host returns the name of the host, without its port; "" for a Local one.
 func (a Address) Host() string {
 	u := url.URL{Host: a.host}
 	return u.Hostname()
 }
 
-// HostPort is the host with its port, the protocol's own where the URL has none.
+// HostPort returns the host with its port, the protocol's own where the URL has none.
 func (a Address) HostPort() string {
 	u := url.URL{Host: a.host}
 	port := u.Port()
@@ -204,7 +204,7 @@ func (a Address) Join(rel Address) (Address, error) {
 	return out, nil
 }
 
-// String is the address without secrets: without user and password of a web address, and without its query.
+// String returns the address without secrets: without user and password of a web address, and without its query.
 func (a Address) String() string {
 	switch a.Kind {
 	case Relative:
@@ -236,7 +236,7 @@ func (a Address) String() string {
 	return printable.Clip(b.String(), 200)
 }
 
-// plain is the address as a URL without user, password and query; host:path stays as it is.
+// plain returns the address as a URL without user, password and query; host:path stays as it is.
 func (a Address) plain() string {
 	if a.scheme == "" {
 		return a.host + ":" + a.path
@@ -248,7 +248,7 @@ func (a Address) plain() string {
 	return a.scheme + "://" + a.host + slash + a.path
 }
 
-// Secrets are the parts of the address that must not be shown: passwords, the user name of a web address (which may be a token), the values of its query.
+// Secrets returns the parts of the address that must not be shown: passwords, the user name of a web address (which may be a token), the values of its query.
 func (a Address) Secrets() []string {
 	var out []string
 	if p, ok := a.user.Password(); ok && p != "" {

@@ -49,10 +49,10 @@ func TestHostileAddresses(t *testing.T) {
 		"":                                     "empty",
 		"-u./payload":                          "begins with '-'",
 		"--upload-pack=touch /tmp/x":           "begins with '-'",
-		"file:///etc":                          "folders of the server",
-		"FILE:///etc":                          "folders of the server",
-		"/srv/projects/other/git":              "folders of the server",
-		"srv/other":                            "folders of the server",
+		"file:///etc":                          "local directories",
+		"FILE:///etc":                          "local directories",
+		"/srv/projects/other/git":              "local directories",
+		"srv/other":                            "local directories",
 		"ext::sh -c touch% /tmp/x":             "git-remote-ext",
 		"fd::17":                               "git-remote-fd",
 		"ssh://-oProxyCommand=touch /x":        "cannot be read",
@@ -65,15 +65,15 @@ func TestHostileAddresses(t *testing.T) {
 		"https://example.org/%0a/x":            "control characters",
 		"https://a%0ab@example.org/x":          "control characters",
 		"https:///path":                        "no host",
-		"https://example.org":                  "no host or no path",
-		"ftp://example.org/x":                  "not known here",
-		"gopher://example.org/x":               "not known here",
+		"https://example.org":                  "no host or path",
+		"ftp://example.org/x":                  "unsupported scheme",
+		"gopher://example.org/x":               "unsupported scheme",
 		"https://example.org:port/x":           "cannot be read",
 		"https://example.org:99999/x":          "no valid port",
 		"https://" + strings.Repeat("a", 3000): "bytes",
-		":x":                                   "folders of the server",
-		"@:x":                                  "empty part",
-		"[:]:0":                                "empty part",
+		":x":                                   "local directories",
+		"@:x":                                  "part that is empty",
+		"[:]:0":                                "part that is empty",
 	} {
 		_, err := submodule.ParseAddress(url)
 		require.Error(t, err, url)
@@ -169,7 +169,7 @@ func TestParse(t *testing.T) {
 	_, err = submodule.Parse([]byte("[submodule \"x\"\n"))
 	require.Equal(t, fault.Refused, fault.KindOf(err))
 	_, err = submodule.Parse(make([]byte, 2<<20))
-	require.ErrorContains(t, err, "too many")
+	require.ErrorContains(t, err, "exceed the limit")
 }
 
 func FuzzParse(f *testing.F) {

@@ -45,7 +45,7 @@ type answer struct {
 // notGivenError reports that the server does not serve the commit by its hash.
 type notGivenError struct{ said string }
 
-func (e *notGivenError) Error() string { return "the server does not give the commit: " + e.said }
+func (e *notGivenError) Error() string { return "the server does not provide the commit: " + e.said }
 
 // errNoRefs reports that the repository is empty.
 var errNoRefs = errors.New("the repository is empty")
@@ -170,7 +170,7 @@ func (c *client) feature(name string) bool {
 // fetch requests and returns the pack, unread. The error is a *notGivenError where fetching everything may work instead.
 func (c *client) fetch(ctx context.Context, q ask) (*answer, error) {
 	if f, ok := c.caps["object-format"]; ok && f != "sha1" {
-		return nil, fmt.Errorf("its objects are named by %.20s, and sha1 is all that is known here", f)
+		return nil, fmt.Errorf("its object format is %.20s; only sha1 is supported", f)
 	}
 	if c.v2 {
 		return c.fetch2(ctx, q)
@@ -178,7 +178,7 @@ func (c *client) fetch(ctx context.Context, q ask) (*answer, error) {
 	return c.fetch0(ctx, q)
 }
 
-// tips are the hashes of branches and tags.
+// tips returns the hashes of branches and tags.
 func (c *client) tips() []plumbing.Hash {
 	var out []plumbing.Hash
 	seen := map[plumbing.Hash]bool{}
@@ -316,7 +316,7 @@ func (c *client) fetch0(ctx context.Context, q ask) (*answer, error) {
 			tip = tip || r.hash == q.commit
 		}
 		if !tip {
-			return nil, &notGivenError{"no ref of it points there"}
+			return nil, &notGivenError{"no ref points to it"}
 		}
 	}
 	band := ""
@@ -415,4 +415,4 @@ func cut(err error) error {
 }
 
 // errHungUp is the end of a connection in the middle.
-var errHungUp = errors.New("the server ended the connection")
+var errHungUp = errors.New("the server closed the connection")

@@ -103,7 +103,7 @@ func (c *Copier) into(ctx context.Context, r *repository, a Address, choose func
 	}
 	commit, kind, err := object.Peel(objs, w.Object)
 	if err == nil && kind != plumbing.CommitObject {
-		err = fault.New(fault.Refused, "", "%s is a %s there, and no commit", w.Object.String()[:7], kind)
+		err = fault.New(fault.Refused, "", "%s is a %s there, not a commit", w.Object.String()[:7], kind)
 	}
 	if err == nil {
 		err = check(typ, data)
@@ -113,7 +113,7 @@ func (c *Copier) into(ctx context.Context, r *repository, a Address, choose func
 	}
 	if in != nil {
 		if err := in.Connected(ctx, store.Connect{Tips: []plumbing.Hash{w.Object}, Refs: have}); err != nil {
-			return w, commit, fmt.Errorf("what the server sent is not complete: %w", err)
+			return w, commit, fmt.Errorf("the received pack is incomplete: %w", err)
 		}
 		if err := in.Migrate(); err != nil {
 			return w, commit, err
@@ -122,7 +122,7 @@ func (c *Copier) into(ctx context.Context, r *repository, a Address, choose func
 	return w, commit, r.show(before, w, commit)
 }
 
-// fetch asks for what choose selects. in is nil where it is here; the caller discards it otherwise.
+// fetch asks for what choose selects. in is nil if it is here; the caller discards it otherwise.
 func (c *Copier) fetch(ctx context.Context, r *repository, a Address, have []plumbing.Hash, all bool, choose func([]Ref) (Wanted, error)) (in *store.Quarantine, w Wanted, err error) {
 	dial := (&Resolver{HTTP: c.HTTP, Home: c.Home, Agent: c.Agent}).dial(a, func(string) error { return nil })
 	cl, hangUp, err := connect(ctx, dial, c.Agent)
@@ -150,7 +150,7 @@ func (c *Copier) fetch(ctx context.Context, r *repository, a Address, have []plu
 		return nil, w, err
 	}
 	if _, err := in.Ingest(ctx, res.pack, store.IngestOptions{Limits: c.Limits}); err != nil {
-		return nil, w, errors.Join(fmt.Errorf("what the server sent: %w", err), in.Discard())
+		return nil, w, errors.Join(fmt.Errorf("the received pack: %w", err), in.Discard())
 	}
 	return in, w, nil
 }

@@ -40,13 +40,13 @@ func (w *walker) fetchFirst(at string, from []Address, h plumbing.Hash) (*reposi
 }
 
 // errNowhere is the error for a relative URL that is not the path of a project.
-var errNowhere = errors.New("its relative URL leads to nothing on this server")
+var errNowhere = errors.New("its relative URL does not name a project on this server")
 
 // dialer says how to reach an address. end is called when nothing is fetched from it any more.
 func (w *walker) dialer(a Address) (dial func(context.Context) (transport, error), bases []Address, end func(), err error) {
 	if a.Kind == Local {
 		none := fault.New(fault.Refused, "", "%w", errNowhere).
-			WithHint("a relative URL leads from the project's place on this server; where another server is meant, set  submodules_base  in the project's configuration to the project's address there")
+			WithHint("relative URLs start from the project's URL on this server; if you mean another server, set  submodules_base  in the project's configuration to the project's URL there")
 		if w.Local == nil {
 			return nil, nil, nil, none
 		}
@@ -79,7 +79,7 @@ func (r *Resolver) dial(a Address, allowed func(string) error) func(context.Cont
 	}
 }
 
-// mirror is where else to look for what is at an address; ok is false where no mirror has it.
+// mirror is where else to look for what is at an address; ok is false if no mirror has it.
 func (r *Resolver) mirror(a Address) (m Address, ok bool) {
 	if a.Kind == Local || a.Kind == Relative {
 		return m, false
@@ -102,7 +102,7 @@ func (r *Resolver) mirror(a Address) (m Address, ok bool) {
 	return m, ok
 }
 
-// fetchMirrored is fetchCommit of a repository, from the mirror of an address where there is one. done reports that the commit is here.
+// fetchMirrored is fetchCommit of a repository, from the mirror of an address if there is one. done reports that the commit is here.
 func (w *walker) fetchMirrored(ctx context.Context, g *repository, what string, a Address, h plumbing.Hash) (done bool) {
 	m, ok := w.mirror(a)
 	if !ok {
@@ -113,11 +113,11 @@ func (w *walker) fetchMirrored(ctx context.Context, g *repository, what string, 
 		if strings.EqualFold(host, m.Host()) {
 			return nil
 		}
-		return fault.New(fault.Refused, "", "a mirror that redirects to another host is not followed")
+		return fault.New(fault.Refused, "", "redirects of a mirror to another host are not followed")
 	}
 	err := g.fetchCommit(ctx, h, w.dial(m, stay), w.Limits, w.ID(), w.Agent)
 	if err != nil && w.Say != nil {
-		w.Say(fmt.Sprintf("%s: the mirror %s does not have it: %v", what, m, plain(err, m)))
+		w.Say(fmt.Sprintf("%s: not on the mirror %s: %v", what, m, plain(err, m)))
 	}
 	return err == nil
 }
@@ -132,7 +132,7 @@ func (w *walker) allowed(host string) error {
 	if len(w.Hosts) == 0 {
 		return nil
 	}
-	return fault.New(fault.Refused, "", "this server fetches nothing from %s", printable.Clip(host, 200)).
+	return fault.New(fault.Refused, "", "this server does not fetch from %s", printable.Clip(host, 200)).
 		WithHint("an administrator can add it to  submodules.hosts  in the server's configuration")
 }
 
@@ -194,7 +194,7 @@ func plain(err error, a Address) error {
 	}
 	var ne net.Error
 	if errors.As(err, &ne) && ne.Timeout() {
-		text = "it does not answer: " + text
+		text = "no response: " + text
 	}
 	return errors.New(printable.Clip(text, 200))
 }
@@ -202,6 +202,6 @@ func plain(err error, a Address) error {
 // lateError says that a fetch took longer than Resolver.Timeout.
 type lateError time.Duration
 
-func (e lateError) Error() string { return fmt.Sprintf("it did not come within %s", time.Duration(e)) }
+func (e lateError) Error() string { return fmt.Sprintf("not complete within %s", time.Duration(e)) }
 
 func (e lateError) Unwrap() error { return context.DeadlineExceeded }

@@ -237,7 +237,7 @@ func newNeeds(dir string, now func() time.Time) *Needs {
 
 func (n *Needs) close() error { return n.w.set.Close() }
 
-// Add adds the commits that the gitlinks of a commit name, and those of their submodules that are here. A commit that is not there, or whose
+// Add adds the commits that the gitlinks of a commit name, and those of their submodules that are here. A commit that does not exist, or whose
 // .gitmodules cannot be read, needs none: it could not be deployed.
 func (n *Needs) Add(objs tree.Objects, commit plumbing.Hash) error {
 	if ok, err := objs.Has(commit); err != nil || !ok {

@@ -29,11 +29,11 @@ type Module struct {
 // Where two entries have the same path the last one counts. A file that is too large or does not parse is fault.Refused.
 func Parse(data []byte) ([]Module, error) {
 	if len(data) > maxModules {
-		return nil, fault.New(fault.Refused, File, "%d bytes are too many, at most %d are read", len(data), maxModules)
+		return nil, fault.New(fault.Refused, File, "%d bytes exceed the limit of %d", len(data), maxModules)
 	}
 	var c config.Config
 	if err := config.NewDecoder(bytes.NewReader(data)).Decode(&c); err != nil {
-		return nil, fault.New(fault.Refused, File, "it cannot be read: %w", err).WithPos(fault.Pos{File: File})
+		return nil, fault.New(fault.Refused, File, "cannot parse it: %w", err).WithPos(fault.Pos{File: File})
 	}
 	var out []Module
 	at := map[string]int{}

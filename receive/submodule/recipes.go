@@ -11,7 +11,7 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// Tip is the commit that a revision means now in the repository of an address: a branch, else a tag. Errors are as those of Resolve.
+// Tip returns the commit that a revision means now in the repository of an address: a branch, else a tag. Errors are as those of Resolve.
 func (r *Resolver) Tip(ctx context.Context, from, rev string) (plumbing.Hash, error) {
 	w := r.walker(ctx)
 	a, err := w.elsewhere(from)
@@ -37,7 +37,7 @@ func (r *Resolver) Commit(ctx context.Context, from string, h plumbing.Hash) (ob
 	g, err := w.find(h)
 	if err == nil && g == nil {
 		if r.Offline {
-			err = fault.New(fault.Refused, "", "commit %s is not here", h.String()[:7]).WithHint("push again: a deployment fetches it")
+			err = fault.New(fault.Refused, "", "commit %s has not been fetched", h.String()[:7]).WithHint("push again; a deployment fetches it")
 		} else if dial, _, done, derr := w.dialer(a); derr != nil {
 			err = derr
 		} else {
@@ -79,7 +79,7 @@ func Keep(dir string, keep func(plumbing.Hash) bool) error {
 	return nil
 }
 
-// elsewhere is an address on another server.
+// elsewhere returns an address on another server.
 func (w *walker) elsewhere(from string) (Address, error) {
 	a, err := ParseAddress(from)
 	if err == nil && a.Kind == Relative {

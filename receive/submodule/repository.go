@@ -37,7 +37,7 @@ type repository struct {
 	refs *refs.Store
 }
 
-// openRepository opens one that exists; nil where it does not. sweep removes what a crash left: its caller is the only one who fetches.
+// openRepository opens one that exists; nil if it does not. sweep removes what a crash left: its caller is the only one who fetches.
 func openRepository(dir string, sweep bool, now func() time.Time) (*repository, error) {
 	if _, err := os.Stat(filepath.Join(dir, "HEAD")); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -97,7 +97,7 @@ func (r *repository) use(commit plumbing.Hash, now time.Time) error {
 	return os.Chtimes(name, now, now)
 }
 
-// commits are those that are here.
+// commits returns those that are here.
 func (r *repository) commits() ([]plumbing.Hash, error) {
 	list, err := r.refs.List(commitRefs)
 	var out []plumbing.Hash
@@ -109,7 +109,7 @@ func (r *repository) commits() ([]plumbing.Hash, error) {
 	return out, err
 }
 
-// shallow are the commits that are here without their parents.
+// shallow returns the commits that are here without their parents.
 func (r *repository) shallow() ([]plumbing.Hash, error) {
 	b, err := os.ReadFile(filepath.Join(r.dir, shallowFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -139,7 +139,7 @@ func (r *repository) setShallow(list []plumbing.Hash) error {
 }
 
 // errNoCommit reports that everything on the server was fetched, without the commit.
-var errNoCommit = errors.New("the repository there does not have this commit, or no branch or tag leads to it")
+var errNoCommit = errors.New("the repository does not have this commit, or it is not reachable from a branch or tag")
 
 // fetchCommit fetches a commit: alone where the server serves it, else with everything. Durable on return.
 func (r *repository) fetchCommit(ctx context.Context, commit plumbing.Hash, dial func(context.Context) (transport, error), limits pack.Limits, id, agent string) error {
@@ -181,7 +181,7 @@ func (r *repository) take(ctx context.Context, q ask, dial func(context.Context)
 	}
 	defer func() { err = errors.Join(err, in.Discard()) }()
 	if _, err := in.Ingest(ctx, a.pack, store.IngestOptions{Limits: limits}); err != nil {
-		return fmt.Errorf("what the server sent: %w", err)
+		return fmt.Errorf("the received pack: %w", err)
 	}
 	have, err := r.commits()
 	if err != nil {
@@ -194,7 +194,7 @@ func (r *repository) take(ctx context.Context, q ask, dial func(context.Context)
 	case err != nil:
 		return err
 	case typ != plumbing.CommitObject:
-		return fault.New(fault.Refused, "", "%s is a %s there, and no commit", q.commit.String()[:7], typ).
+		return fault.New(fault.Refused, "", "%s is a %s there, not a commit", q.commit.String()[:7], typ).
 			WithHint("record a commit of the submodule:  git -C SUBMODULE checkout COMMIT ; git add SUBMODULE ; git commit")
 	}
 	old, err := r.shallow()
@@ -208,7 +208,7 @@ func (r *repository) take(ctx context.Context, q ask, dial func(context.Context)
 	slices.SortFunc(roots, func(x, y plumbing.Hash) int { return bytes.Compare(x[:], y[:]) })
 	roots = slices.Compact(roots)
 	if err := in.Connected(ctx, store.Connect{Tips: []plumbing.Hash{q.commit}, Refs: have, Cut: roots}); err != nil {
-		return fmt.Errorf("what the server sent is not complete: %w", err)
+		return fmt.Errorf("the received pack is incomplete: %w", err)
 	}
 	// The boundary first: a commit without parents that is not in it would be broken.
 	if !slices.Equal(roots, old) && len(roots) > 0 {

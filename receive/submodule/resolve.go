@@ -44,7 +44,7 @@ type Resolver struct {
 	Bases []Address
 	// Offline fetches nothing, and ignores URLs: missing commits are left out. It needs Dir alone.
 	Offline bool
-	// Local opens a repository of this server by its path; the error is fault.Refused where there is none, or the pusher may not read it. nil has none.
+	// Local opens a repository of this server by its path; the error is fault.Refused if there is none, or the pusher may not read it. nil has none.
 	Local func(ctx context.Context, path string) (*Project, error)
 	// Here reports whether host:port is this server's own SSH address. nil knows none.
 	Here func(hostport string) bool
@@ -89,7 +89,7 @@ type Set struct {
 	open    map[string]*repository
 }
 
-// Find opens the repository in dir (see Resolver.Dir) that has a commit; ok is false where none has. The caller calls end.
+// Find opens the repository in dir (see Resolver.Dir) that has a commit; ok is false if none has. The caller calls end.
 func Find(ctx context.Context, dir string, commit plumbing.Hash) (objs tree.Objects, end func() error, ok bool, err error) {
 	w := (&Resolver{Dir: dir, Offline: true}).walker(ctx)
 	g, err := w.find(commit)
@@ -179,7 +179,7 @@ func (w *walker) modules(objs tree.Objects, commit plumbing.Hash, prefix string,
 	return out, nil
 }
 
-const emptyHint = "or set  submodules: empty  in the project's configuration: submodules are then empty folders"
+const emptyHint = "or set  submodules: empty  in the project's configuration: submodules are then deployed as empty directories"
 
 // fail says which submodule an error is about.
 func (w *walker) fail(at string, h plumbing.Hash, from string, err error) error {
@@ -206,14 +206,14 @@ func blame(err error) (kind fault.Kind, hint string) {
 		kind, hint = fault.Refused, "push that commit to its own repository first"
 	default:
 		kind = fault.Busy
-		if hint = "look whether the server can reach that address, and push again"; errors.Is(err, context.DeadlineExceeded) {
+		if hint = "check that the server can reach that address, and push again"; errors.Is(err, context.DeadlineExceeded) {
 			hint = "an administrator can raise  submodules.timeout  in the server's configuration; push again"
 		}
 	}
 	return kind, hint
 }
 
-// module finds one submodule and what is in it. ok is false where it is not here and nothing may be fetched.
+// module finds one submodule and what is in it. ok is false if it is not here and nothing may be fetched.
 func (w *walker) module(e Module, h plumbing.Hash, prefix string, bases []Address, above []link) (m tree.Submodule, ok bool, err error) {
 	at := prefix + e.Path
 	var from []Address
@@ -289,7 +289,7 @@ func (w *walker) fits(objs tree.Objects, h plumbing.Hash, at string) error {
 	return err
 }
 
-// addresses are the possible addresses of an entry's URL, in the order in which to try them.
+// addresses returns the possible addresses of an entry's URL, in the order in which to try them.
 func (w *walker) addresses(e Module, bases []Address) ([]Address, error) {
 	a, err := ParseAddress(e.URL)
 	if err != nil {
@@ -316,7 +316,7 @@ func (w *walker) addresses(e Module, bases []Address) ([]Address, error) {
 	return out, nil
 }
 
-// repository opens the repository in a folder, once; nil where there is none.
+// repository opens the repository in a folder, once; nil if there is none.
 func (w *walker) repository(dir string) (*repository, error) {
 	if g, ok := w.set.open[dir]; ok {
 		return g, nil
@@ -328,7 +328,7 @@ func (w *walker) repository(dir string) (*repository, error) {
 	return g, err
 }
 
-// find looks for a commit that was fetched before, from any address; g is nil where there is none.
+// find looks for a commit that was fetched before, from any address; g is nil if there is none.
 func (w *walker) find(h plumbing.Hash) (*repository, error) {
 	if w.names == nil {
 		list, err := os.ReadDir(w.Dir)
@@ -368,7 +368,7 @@ func (w *walker) basesOf(a Address) []Address {
 	return LocalBases(a.path)
 }
 
-// LocalBases are the addresses of a repository of this server in the forms that its clients may use: NAME/project.git and NAME.git.
+// LocalBases returns the addresses of a repository of this server in the forms that its clients may use: NAME/project.git and NAME.git.
 func LocalBases(p string) []Address {
 	p = "/" + strings.Trim(p, "/")
 	out := []Address{LocalAddress(p)}

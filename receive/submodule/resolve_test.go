@@ -202,8 +202,8 @@ func TestHTTPAnswers(t *testing.T) {
 		kind   fault.Kind
 		why    string
 	}{
-		{"not there", func(rw http.ResponseWriter, r *http.Request) bool { http.NotFound(rw, r); return true }, fault.Refused, "there is no such repository"},
-		{"wants a password", func(rw http.ResponseWriter, _ *http.Request) bool { rw.WriteHeader(401); return true }, fault.Refused, "refuses the user and password"},
+		{"not there", func(rw http.ResponseWriter, r *http.Request) bool { http.NotFound(rw, r); return true }, fault.Refused, "repository not found"},
+		{"wants a password", func(rw http.ResponseWriter, _ *http.Request) bool { rw.WriteHeader(401); return true }, fault.Refused, "rejected the user and password"},
 		{"broken", func(rw http.ResponseWriter, _ *http.Request) bool { rw.WriteHeader(502); return true }, fault.Busy, "HTTP 502"},
 		{"dumb", func(rw http.ResponseWriter, _ *http.Request) bool {
 			fmt.Fprintf(rw, "%s\trefs/heads/master\n", strings.Repeat("12", 20))
@@ -216,14 +216,14 @@ func TestHTTPAnswers(t *testing.T) {
 		{"redirects to a file", func(rw http.ResponseWriter, r *http.Request) bool {
 			http.Redirect(rw, r, "file:///etc/passwd", http.StatusFound)
 			return true
-		}, fault.Busy, "not safe"},
+		}, fault.Busy, "unsafe"},
 		{"redirects a fetch", func(rw http.ResponseWriter, r *http.Request) bool {
 			if r.Method != http.MethodPost {
 				return false
 			}
 			http.Redirect(rw, r, "/other", http.StatusTemporaryRedirect)
 			return true
-		}, fault.Busy, "followed only for the first one"},
+		}, fault.Busy, "only the first one may be redirected"},
 		{"hangs up", func(rw http.ResponseWriter, _ *http.Request) bool { panic(http.ErrAbortHandler) }, fault.Busy, "EOF"},
 		{"cuts the pack", func(rw http.ResponseWriter, r *http.Request) bool {
 			if r.Method != http.MethodPost {
@@ -240,7 +240,7 @@ func TestHTTPAnswers(t *testing.T) {
 			rw.Header().Set("Content-Type", "application/x-git-upload-pack-result")
 			_, _ = io.WriteString(rw, "000dpackfile\n0019\x01nonsense, and no pack0000")
 			return true
-		}, fault.Refused, "what the server sent"},
+		}, fault.Refused, "the received pack"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -299,7 +299,7 @@ func TestPasswordsStayWithTheirHost(t *testing.T) {
 	w.res.Hosts = []string{"127.0.0.1"}
 	next := w.commit("lib", "next", "next\n")
 	_, err = w.resolve(w.link("app", "lib", strings.Replace(first.URL, "http://", "http://marie:hunter2@", 1)+"/lib/.git", next))
-	require.ErrorContains(t, err, "this server fetches nothing from localhost")
+	require.ErrorContains(t, err, "this server does not fetch from localhost")
 	require.Equal(t, fault.Refused, fault.KindOf(err))
 }
 
@@ -313,7 +313,7 @@ func TestSilentServer(t *testing.T) {
 	for _, url := range []string{"http://%s/x", "git://%s/x"} {
 		_, err = w.resolve(w.link("app", "lib", fmt.Sprintf(url, l.Addr()), plumbing.NewHash(strings.Repeat("12", 20))))
 		require.Equal(t, fault.Busy, fault.KindOf(err))
-		require.ErrorContains(t, err, "did not come within 1s")
+		require.ErrorContains(t, err, "not complete within 1s")
 		require.Contains(t, fault.HintOf(err), "submodules.timeout")
 	}
 	// Nobody listens.
@@ -428,7 +428,7 @@ func TestEntries(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, set.Modules)
 	for url, why := range map[string]string{
-		"file:///srv": "folders of the server", "/srv": "folders of the server", "ext::sh -c id": "git-remote-ext", "../nothing": "leads to nothing on this server",
+		"file:///srv": "local directories", "/srv": "local directories", "ext::sh -c id": "git-remote-ext", "../nothing": "does not name a project on this server",
 	} {
 		_, err := w.resolve(w.link("app", "bad", url, nowhere))
 		require.Equal(t, fault.Refused, fault.KindOf(err), url)
@@ -555,14 +555,14 @@ func TestFetchOverSSH(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(w.res.Home, ".ssh", "id_ed25519"), private, 0o600))
 	_, err = w.resolve(top)
 	require.Equal(t, fault.Refused, fault.KindOf(err))
-	require.ErrorContains(t, err, "the key of the host "+addr+" is not known here")
+	require.ErrorContains(t, err, "the host key of "+addr+" is unknown")
 	require.Contains(t, fault.HintOf(err), "ssh-keyscan")
 
 	hosts := filepath.Join(w.res.Home, ".ssh", "known_hosts")
 	other, _ := newKey(t)
 	require.NoError(t, os.WriteFile(hosts, []byte(knownhosts.Line([]string{addr}, other.PublicKey())+"\n"), 0o600))
 	_, err = w.resolve(top)
-	require.ErrorContains(t, err, "another key than is known here")
+	require.ErrorContains(t, err, "has changed")
 
 	require.NoError(t, os.WriteFile(hosts, []byte(knownhosts.Line([]string{addr}, host.PublicKey())+"\n"), 0o600))
 	set, err := w.resolve(top)
@@ -573,7 +573,7 @@ func TestFetchOverSSH(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(w.res.Home, ".ssh", "id_ed25519"), stranger, 0o600))
 	next := w.commit("it's lib", "next", "next\n")
 	_, err = w.resolve(w.link("app", "lib", "ssh://git@"+addr+w.dir+"/it's lib", next))
-	require.ErrorContains(t, err, "does not take our key")
+	require.ErrorContains(t, err, "rejected the key")
 
 	require.NoError(t, os.WriteFile(filepath.Join(w.res.Home, ".ssh", "id_ed25519"), private, 0o600))
 	_, err = w.resolve(w.link("app", "lib", "ssh://git@"+addr+w.dir+"/nothing", next))

@@ -24,7 +24,7 @@ import (
 // systemHosts is where a machine's administrator names the keys of hosts: ssh(1), FILES.
 const systemHosts = "/etc/ssh/ssh_known_hosts"
 
-// keyNames are the files of keys in ~/.ssh, in ssh's own order.
+// keyNames returns the files of keys in ~/.ssh, in ssh's own order.
 func keyNames() []string { return []string{"id_rsa", "id_ecdsa", "id_ed25519"} }
 
 // dialSSH opens git-upload-pack by ssh, with the keys and the known hosts of the folder home. It is not interactive and trusts no unknown
@@ -141,9 +141,9 @@ func (l *firstLine) text() string {
 }
 
 func signers(home string) ([]ssh.Signer, error) {
-	none := fault.New(fault.Refused, "", "it is fetched by ssh, and there is no key to log in with")
+	none := fault.New(fault.Refused, "", "it is fetched over ssh, but there is no key to log in with")
 	if home == "" {
-		return nil, none.WithHint("the project's user, and its key, are made by its first deployment: deploy once with  submodules: empty , give the key to that server, push again; or use an https:// URL")
+		return nil, none.WithHint("the first deployment creates the project's user and its key: deploy once with  submodules: empty , add the key to that server, and push again; or use an https:// URL")
 	}
 	dir := filepath.Join(home, ".ssh")
 	var out []ssh.Signer
@@ -162,7 +162,7 @@ func signers(home string) ([]ssh.Signer, error) {
 		out = append(out, k)
 	}
 	if len(out) == 0 {
-		return nil, none.WithHint("put a key without a passphrase into  %s  and give its public part to that server; or use an https:// URL", filepath.Join(dir, "id_ed25519"))
+		return nil, none.WithHint("create a key without a passphrase in  %s  and add its public key to that server; or use an https:// URL", filepath.Join(dir, "id_ed25519"))
 	}
 	return out, nil
 }
@@ -197,21 +197,21 @@ func knownKeys(a Address, home string) (ssh.HostKeyCallback, []string, error) {
 
 func unknownHost(a Address, home string) error {
 	host, port, _ := net.SplitHostPort(a.HostPort())
-	return fault.New(fault.Refused, "", "the key of the host %s is not known here", printable.Clip(a.HostPort(), 200)).
-		WithHint("on the server:  ssh-keyscan -p %s %s >> %s , after comparing it with what that host's owner says", port, printable.Clip(host, 200), filepath.Join(home, ".ssh", "known_hosts"))
+	return fault.New(fault.Refused, "", "the host key of %s is unknown", printable.Clip(a.HostPort(), 200)).
+		WithHint("on the server:  ssh-keyscan -p %s %s >> %s , after verifying the fingerprint with the owner of that host", port, printable.Clip(host, 200), filepath.Join(home, ".ssh", "known_hosts"))
 }
 
 func sshError(err error, a Address, home string) error {
 	var ke *knownhosts.KeyError
 	switch {
 	case errors.As(err, &ke) && len(ke.Want) > 0:
-		return fault.New(fault.Refused, "", "the host %s has another key than is known here", printable.Clip(a.HostPort(), 200)).
-			WithHint("the connection may be intercepted, or the host was reinstalled: compare the key with its owner, then correct  %s", filepath.Join(home, ".ssh", "known_hosts"))
+		return fault.New(fault.Refused, "", "the host key of %s has changed", printable.Clip(a.HostPort(), 200)).
+			WithHint("the connection may be intercepted, or the host was reinstalled: verify the key with the owner of that host, then correct  %s", filepath.Join(home, ".ssh", "known_hosts"))
 	case errors.As(err, &ke):
 		return unknownHost(a, home)
 	case strings.Contains(err.Error(), "unable to authenticate"):
-		return fault.New(fault.Refused, "", "the server does not take our key").
-			WithHint("give it the public key  %s  (read access will do)", filepath.Join(home, ".ssh", "id_ed25519.pub"))
+		return fault.New(fault.Refused, "", "the server rejected the key").
+			WithHint("add the public key  %s  to it (read access is enough)", filepath.Join(home, ".ssh", "id_ed25519.pub"))
 	}
 	return err
 }

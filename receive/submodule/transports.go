@@ -100,11 +100,11 @@ func newWeb(client http.Client, a Address, agent string, allowed func(host strin
 	client.CheckRedirect = func(req *http.Request, via []*http.Request) error {
 		switch {
 		case req.Method != http.MethodGet || via[0].Method != http.MethodGet:
-			return errors.New("the server redirects a request, which is followed only for the first one")
+			return errors.New("the server redirects a later request; only the first one may be redirected")
 		case len(via) >= maxRedirects:
 			return fmt.Errorf("the server redirects more than %d times", maxRedirects)
 		case req.URL.Scheme != "https" && (req.URL.Scheme != "http" || via[0].URL.Scheme == "https"):
-			return errors.New("the server redirects to an address that is not safe")
+			return errors.New("the server redirects to an unsafe address")
 		}
 		return allowed(req.URL.Hostname())
 	}
@@ -127,13 +127,13 @@ func (w *web) open(ctx context.Context) (*bufio.Reader, error) {
 	w.private = strings.EqualFold(final.Hostname(), w.base.Hostname())
 	path, ok := strings.CutSuffix(final.Path, "/info/refs")
 	if !ok {
-		return nil, errors.New("the server redirects to something that is not a repository")
+		return nil, errors.New("the redirect does not lead to a repository")
 	}
 	final.Path, final.RawPath, final.RawQuery = path, "", ""
 	w.base = &final
 	if typ, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); typ != "application/x-git-upload-pack-advertisement" {
-		return nil, fault.New(fault.Refused, "", "what is there is no git repository, or one behind a plain web server (git's \"dumb\" protocol, which is not spoken here)").
-			WithHint("look at the URL in a browser; a repository must be served by git-http-backend or the like")
+		return nil, fault.New(fault.Refused, "", "not a git repository, or served by a plain web server (git's \"dumb\" protocol, which is not supported)").
+			WithHint("open the URL in a browser; the repository must be served by git-http-backend or similar")
 	}
 	r := bufio.NewReaderSize(res.Body, pktline.MaxLine)
 	// "# service=git-upload-pack" and a flush-pkt come first, from most servers.
@@ -159,7 +159,7 @@ func (w *web) request(ctx context.Context, body []byte) (*bufio.Reader, error) {
 		return nil, err
 	}
 	if typ, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); typ != "application/x-git-upload-pack-result" {
-		return nil, fmt.Errorf("the server answers with %.60q where a pack is due", typ)
+		return nil, fmt.Errorf("the server sent %.60q instead of a pack", typ)
 	}
 	return bufio.NewReaderSize(res.Body, pktline.MaxLine), nil
 }
@@ -168,7 +168,7 @@ func (w *web) request(ctx context.Context, body []byte) (*bufio.Reader, error) {
 func (w *web) do(ctx context.Context, method string, u *url.URL, body []byte) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
 	if err != nil {
-		return nil, errors.New("its URL cannot be asked for")
+		return nil, errors.New("cannot request its URL")
 	}
 	if body == nil {
 		req.Body = nil
@@ -199,16 +199,16 @@ func (w *web) do(ctx context.Context, method string, u *url.URL, body []byte) (*
 	case http.StatusOK:
 		return res, nil
 	case http.StatusUnauthorized, http.StatusForbidden:
-		what := "the server wants a user and a password"
+		what := "the server requires a user and a password"
 		if w.a.user != nil {
-			what = "the server refuses the user and password of the URL"
+			what = "the server rejected the user and password in the URL"
 		}
 		return nil, fault.New(fault.Refused, "", "%s (HTTP %d)", what, res.StatusCode).
-			WithHint("many servers answer so for a repository that does not exist; else give a URL that may be read without a password, or ssh")
+			WithHint("many servers respond this way if a repository does not exist; otherwise use a URL that needs no password, or ssh")
 	case http.StatusNotFound, http.StatusGone:
-		return nil, fault.New(fault.Refused, "", "there is no such repository (HTTP %d)", res.StatusCode)
+		return nil, fault.New(fault.Refused, "", "repository not found (HTTP %d)", res.StatusCode)
 	}
-	return nil, fmt.Errorf("the server answers with HTTP %d", res.StatusCode)
+	return nil, fmt.Errorf("the server responded with HTTP %d", res.StatusCode)
 }
 
 func (w *web) close() {

@@ -129,7 +129,7 @@ func (pick picking) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*s
 	return p.Apply(ctx, in, sink)
 }
 
-// SaltCall finds the program, "" where it is not installed.
+// SaltCall finds the program, "" if it is not installed.
 func SaltCall(name string, env []string) string {
 	if strings.Contains(name, "/") {
 		if _, err := exec.LookPath(name); err != nil {

@@ -136,7 +136,7 @@ func (s *stateDecl) chunks(d *decl, table *core.Table) ([]*Chunk, error) {
 	return out, nil
 }
 
-// withArguments gives a chunk its arguments and checks them against the function.
+// withArguments returns a chunk its arguments and checks them against the function.
 func (c *Chunk) withArguments(args []argument, table *core.Table) (*Chunk, error) {
 	out := *c
 	out.Args, out.Global, out.globalAt = py.NewDict(), py.NewDict(), map[string]pos{}
@@ -230,7 +230,7 @@ func unknownFunction(c *Chunk, table *core.Table) *fault.Error {
 	return unsupported(c.at, "the state function "+c.Function(), c.Function())
 }
 
-// unsupported is the error for what Salt supports and the built-in runner does not.
+// unsupported returns the error for what Salt supports and the built-in runner does not.
 func unsupported(p pos, what, function string) *fault.Error {
 	at := p.at()
 	return fault.New(fault.Failed, "", "%w", &NeedError{sls.Need{File: at.File, Line: at.Line, Text: at.Text, What: what}}).
@@ -318,7 +318,7 @@ func (c *Chunk) addArgument(a argument) error {
 	return nil
 }
 
-// Items are the entries of an argument: those of a list, or the one value.
+// Items returns the entries of an argument: those of a list, or the one value.
 func Items(v any) []any {
 	if l, ok := v.(*py.List); ok {
 		return l.Items()

@@ -2,7 +2,7 @@ package compile
 
 import "strings"
 
-// closest is the candidate most like s, "" where none is near enough to be a typo.
+// closest returns the candidate most like s, "" if none is near enough to be a typo.
 func closest(s string, candidates []string) string {
 	best, bestDist := "", len([]rune(s))/3+2
 	for _, c := range candidates {
@@ -13,7 +13,7 @@ func closest(s string, candidates []string) string {
 	return best
 }
 
-// distance is the Levenshtein distance, or limit where it is not below it.
+// distance returns the Levenshtein distance, or limit where it is not below it.
 func distance(a, b string, limit int) int {
 	x, y := []rune(a), []rune(b)
 	if len(x)-len(y) >= limit || len(y)-len(x) >= limit || len(x) > 200 || len(y) > 200 {

@@ -22,7 +22,7 @@ import (
 type Program struct {
 	SLS  string
 	File string
-	// Deferred is not nil where the file could not be rendered before its turn; then there are no states.
+	// Deferred is not nil if the file could not be rendered before its turn; then there are no states.
 	Deferred *sls.Deferred
 	// Warnings are remarks of the compilation.
 	Warnings []sls.Warning
@@ -39,7 +39,7 @@ type NeedError struct{ Need sls.Need }
 
 func (e *NeedError) Error() string { return e.Need.What + " is not part of the built-in runner" }
 
-// NeedOf is what the built-in runner does not support in err's file; ok is false for any other error.
+// NeedOf returns what the built-in runner does not support in err's file; ok is false for any other error.
 func NeedOf(err error) (sls.Need, bool) {
 	var n *NeedError
 	if errors.As(err, &n) {
@@ -48,7 +48,7 @@ func NeedOf(err error) (sls.Need, bool) {
 	return sls.Need{}, false
 }
 
-// States are what a program runs, in order.
+// States returns what a program runs, in order.
 func (p *Program) States() []sls.StateRef {
 	var out []sls.StateRef
 	for _, n := range p.Nodes {
@@ -62,7 +62,7 @@ func (p *Program) States() []sls.StateRef {
 	return out
 }
 
-// Waits are the places of the states corpus.wait.
+// Waits returns the places of the states corpus.wait.
 func (p *Program) Waits() (out []fault.Pos) {
 	for _, s := range p.States() {
 		if s.Function == "corpus.wait" {
@@ -72,10 +72,10 @@ func (p *Program) Waits() (out []fault.Pos) {
 	return out
 }
 
-// Resolve are the nodes that a reference means; ok is false where there is none.
+// Resolve returns the nodes that a reference means; ok is false if there is none.
 func (p *Program) Resolve(r ReqRef) (nodes []*Node, ok bool) { return p.graph.resolve(r) }
 
-// Ref is the state as a Sink sees it, the num-th one.
+// Ref returns the state as a Sink sees it, the num-th one.
 func (p *Program) Ref(c *Chunk, num int) sls.StateRef {
 	at := c.at.at()
 	return sls.StateRef{ID: c.ID, Name: c.Name, Function: c.Function(), SLS: c.SLS, File: at.File, Line: at.Line, Num: num}
@@ -341,7 +341,7 @@ func need(p pos, n sls.Need) error {
 		WithHint("with salt-call installed, runner auto or salt-call runs the file")
 }
 
-// NotFound is the error for a step that is not on the file roots.
+// NotFound returns the error for a step that is not on the file roots.
 func NotFound(name string, err error) error { return notFound(pos{}, name, err) }
 
 func notFound(from pos, name string, err error) error {
@@ -356,7 +356,7 @@ func notFound(from pos, name string, err error) error {
 	return e.WithHint("check the name and the file roots")
 }
 
-// includeTargets are the SLS names that an include means: relative names resolved, patterns expanded.
+// includeTargets returns the SLS names that an include means: relative names resolved, patterns expanded.
 // Source: Salt documentation, "Include and Exclude".
 func (c *compiler) includeTargets(src *source, inc includeRef) ([]string, error) {
 	name := inc.name

@@ -76,7 +76,7 @@ func (c *compiler) jinjaError(ctx context.Context, err error) error {
 	return f
 }
 
-// unsupportedIn is what a template uses that Salt supports and is not built in, "" where it did not.
+// unsupportedIn returns what a template uses that Salt supports and is not built in, "" if it did not.
 func unsupportedIn(err error, je *jinja.Error) string {
 	var l *jinja.LackError
 	var m *modules.UnsupportedError
@@ -98,7 +98,7 @@ var missingAttribute = regexp.MustCompile(`has no attribute '(\w+)'`)
 
 const makinaHint = "it belongs to makina-states: put that tree on the file roots, and install salt-call to run it"
 
-// needHint is what helps where a state function or a function of salt is not built in.
+// needHint returns what helps where a state function or a function of salt is not built in.
 func needHint(function string) string {
 	switch module, _, _ := strings.Cut(function, "."); {
 	case strings.HasPrefix(module, "mc_"):
@@ -116,7 +116,7 @@ func (c *compiler) unknownModule(name string, at fault.Pos) *fault.Error {
 		WithPos(at).WithHint("%s", needHint(name))
 }
 
-// position is a line of a template, with its text where the template can be found.
+// position returns a line of a template, with its text where the template can be found.
 func (c *compiler) position(name string, line int) fault.Pos {
 	at := fault.Pos{File: name, Line: line}
 	var raw string
@@ -159,7 +159,7 @@ func (c *compiler) inspect(ctx context.Context) error {
 	return nil
 }
 
-// uses are the functions of salt that the templates so far name.
+// uses returns the functions of salt that the templates so far name.
 func (c *compiler) uses(ctx context.Context) []render.Use {
 	var out []render.Use
 	for _, r := range c.inputs {

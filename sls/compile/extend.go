@@ -36,7 +36,7 @@ func (h *high) findName(name, module string, strict bool) []match {
 	return out
 }
 
-// findSLS are all states of an SLS.
+// findSLS returns all states of an SLS.
 func (h *high) findSLS(sls string) []match {
 	var out []match
 	for _, id := range h.order {
@@ -191,7 +191,7 @@ func (h *high) requisiteIn() error {
 	return h.extend(exts, nil)
 }
 
-// targetsIn are the states that an _in requisite names.
+// targetsIn returns the states that an _in requisite names.
 func (h *high) targetsIn(a argument) ([]match, error) {
 	var items []any
 	switch x := a.val.(type) {
@@ -301,7 +301,7 @@ func (s *stateDecl) arg(key string) bool {
 	return false
 }
 
-// inherits are the requisites that use does not copy.
+// inherits returns the requisites that use does not copy.
 func inherits(key string) bool {
 	switch key {
 	case "require", "watch", "prereq", "onfail", "onfail_stop", "onchanges", "use", "use_in":

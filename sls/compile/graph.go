@@ -110,7 +110,7 @@ func link(from, to *Node, t ReqType) {
 	to.In = add(to.In, from)
 }
 
-// resolve are the nodes that a reference means; ok is false where there is none.
+// resolve returns the nodes that a reference means; ok is false if there is none.
 func (g *graph) resolve(r ReqRef) (out []*Node, ok bool) {
 	pattern := strings.ContainsAny(r.Target, "*?[]")
 	switch {
@@ -243,7 +243,7 @@ func (g *graph) depend(n, target *Node, t ReqType) {
 	}
 }
 
-// sorted are the nodes in the order they run.
+// sorted returns the nodes in the order they run.
 func (g *graph) sorted() ([]*Node, error) {
 	maxOrder := 1.0
 	for _, n := range g.nodes {
@@ -300,7 +300,7 @@ func (g *graph) sorted() ([]*Node, error) {
 	return out, nil
 }
 
-// orderOf is the number that order: stands for. Source: Salt documentation, "Ordering States".
+// orderOf returns the number that order: stands for. Source: Salt documentation, "Ordering States".
 func orderOf(c *Chunk, maxOrder float64) float64 {
 	var o float64
 	switch x := c.order.(type) {

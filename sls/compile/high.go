@@ -33,7 +33,7 @@ type stateDecl struct {
 	funs   []argument // the function: exactly one is right
 	args   []argument
 	at     pos
-	// iorder is the order of definition; 0 where an extend added the state.
+	// iorder is the order of definition; 0 if an extend added the state.
 	iorder int
 }
 

@@ -27,7 +27,7 @@ func (t ReqType) String() string {
 		"onchanges_any", "watch", "watch_any", "prereq", "listen"}[t]
 }
 
-// Base is the type without _any or _all.
+// Base returns the type without _any or _all.
 func (t ReqType) Base() ReqType {
 	switch t {
 	case ReqOnfailAny, ReqOnfailAll:
@@ -42,7 +42,7 @@ func (t ReqType) Base() ReqType {
 	return t
 }
 
-// Any is true where one good requisite is enough.
+// Any returns true if one good requisite is enough.
 func (t ReqType) Any() bool {
 	return t == ReqOnfailAny || t == ReqRequireAny || t == ReqOnchangesAny || t == ReqWatchAny
 }
@@ -73,7 +73,7 @@ func reqIn(s string) (ReqType, bool) {
 	return 0, false
 }
 
-// globalNames are the arguments that every state takes and no function sees, without requisites.
+// globalNames returns the arguments that every state takes and no function sees, without requisites.
 func globalNames() []string {
 	return []string{"check_cmd", "cmd_opts_exclude", "failhard", "onlyif", "unless", "creates", "retry", "order", "parallel",
 		"reload_modules", "reload_grains", "reload_pillar", "runas", "runas_password", "no_log", "fire_event",
@@ -90,7 +90,7 @@ func globalArg(s string) bool {
 	return slices.Contains(globalNames(), s)
 }
 
-// Requisites are the names of all requisites that a state may declare, their _in forms among them.
+// Requisites returns the names of all requisites that a state may declare, their _in forms among them.
 // Source: Salt documentation, "Requisites and Other Global State Arguments".
 func Requisites() []string {
 	var out []string
@@ -103,7 +103,7 @@ func Requisites() []string {
 	return append(out, "listen_in", "use", "use_in")
 }
 
-// GlobalArguments are the other arguments that every state takes.
+// GlobalArguments returns the other arguments that every state takes.
 func GlobalArguments() []string {
 	all := Requisites()
 	return slices.DeleteFunc(globalNames(), func(s string) bool { return slices.Contains(all, s) })

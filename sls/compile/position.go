@@ -13,7 +13,7 @@ type source struct {
 	display string // how messages name the file
 	isInit  bool   // the file is <dir>/init.sls
 	lines   []string
-	// from is which line of which template made a line of the rendered text; nil where the file was not rendered.
+	// from is which line of which template made a line of the rendered text; nil if the file was not rendered.
 	from *jinja.Lines
 }
 
@@ -23,7 +23,7 @@ type pos struct {
 	line int
 }
 
-// at is the place in the file as the user wrote it: the file itself, or a template that it imports or includes. The
+// at returns the place in the file as the user wrote it: the file itself, or a template that it imports or includes. The
 // text of the line is the file's own, never the rendered one, which could hold a pillar value.
 func (p pos) at() fault.Pos {
 	if p.src == nil {
@@ -45,7 +45,7 @@ func (p pos) at() fault.Pos {
 // Op is how errors name a compilation.
 const Op = "compile"
 
-// failf is an error that the author of a file caused.
+// failf returns an error that the author of a file caused.
 func failf(p pos, format string, args ...any) *fault.Error {
 	return fault.New(fault.Failed, "", format, args...).WithPos(p.at())
 }

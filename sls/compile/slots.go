@@ -46,7 +46,7 @@ func ParseSlot(text string) (s Slot, ok bool, err error) {
 	return s, true, nil
 }
 
-// parseFunction reads module.function(argument, key=value); fun is "" where the text is no such call. White space outside
+// parseFunction reads module.function(argument, key=value); fun is "" if the text is no such call. White space outside
 // of quotes counts for nothing, and every argument is a text. Source: Salt, utils/args.py, parse_function.
 func parseFunction(text string) (fun string, args []any, kw *py.Dict, err error) {
 	tokens, err := shlexTokens(text)
@@ -223,7 +223,7 @@ func SlotTexts(args *py.Dict, fn func(text string) (any, error)) error {
 	return nil
 }
 
-// slotFunctions are the functions that the slots of a state call.
+// slotFunctions returns the functions that the slots of a state call.
 func slotFunctions(args *py.Dict) (out []string) {
 	_ = SlotTexts(args.Copy(), func(text string) (any, error) {
 		if s, ok, err := ParseSlot(text); ok && err == nil {

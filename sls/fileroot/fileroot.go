@@ -18,11 +18,11 @@ import (
 type Root struct {
 	// FS holds the files. A symbolic link in it must already be followed, as os.DirFS does.
 	FS fs.FS
-	// Dir is where FS is on disk, "" where it does not.
+	// Dir is where FS is on disk, "" if it does not.
 	Dir string
 	// Mount is the folder of salt:// below which FS appears, "" for the top.
 	Mount string
-	// Public is where users who cannot read Dir find the same files, "" where they read Dir. Nothing is run from it with the rights of
+	// Public is where users who cannot read Dir find the same files, "" if they read Dir. Nothing is run from it with the rights of
 	// this process: somebody else can write it.
 	Public string
 	// Foreign marks the recipe of another project: its files can be included, its Salt modules are not loaded. It stays the same for a deployment.
@@ -31,7 +31,7 @@ type Root struct {
 	Label string
 }
 
-// OnDisk is a root that is a directory of the machine.
+// OnDisk returns a root that is a directory of the machine.
 func OnDisk(dir string) Root { return Root{FS: vfs.Files(dir), Dir: dir} }
 
 // Roots are searched in order; mounts hide what is below their folder in all others.
@@ -48,7 +48,7 @@ type File struct {
 	Link string
 }
 
-// Display is how messages name the file: the root's label and the path below it, else the salt:// path.
+// Display returns how messages name the file: the root's label and the path below it, else the salt:// path.
 func (f File) Display() string {
 	if f.Root.Label != "" {
 		return path.Join(f.Root.Label, f.Rel)
@@ -56,10 +56,10 @@ func (f File) Display() string {
 	return f.Path
 }
 
-// Disk is the file's path on disk for a program that runs as this process, "" where its root is not there.
+// Disk returns the file's path on disk for a program that runs as this process, "" if its root is not there.
 func (f File) Disk() string { return f.below(f.Root.Dir) }
 
-// DiskFor is the file's path on disk for a program that runs as another user.
+// DiskFor returns the file's path on disk for a program that runs as another user.
 func (f File) DiskFor() string {
 	if f.Root.Public != "" {
 		return f.below(f.Root.Public)
@@ -74,13 +74,13 @@ func (f File) below(dir string) string {
 	return filepath.Join(dir, filepath.FromSlash(f.Rel))
 }
 
-// Read is the content of the file.
+// Read returns the content of the file.
 func (f File) Read() ([]byte, error) { return fs.ReadFile(f.Root.FS, f.Rel) }
 
 // Stat describes the file.
 func (f File) Stat() (fs.FileInfo, error) { return fs.Stat(f.Root.FS, f.Rel) }
 
-// clean turns what an SLS file wrote (salt://a/b, a/b, a//b) into a path below salt://; ok is false where it leaves the
+// clean turns what an SLS file wrote (salt://a/b, a/b, a//b) into a path below salt://; ok is false if it leaves the
 // root. What follows a question mark is not a part of it, but after salt://| ; a directory keeps it, unless it names an
 // environment. env is the environment that the address names, "base" where it names none.
 // Source: Salt, utils/url.py, parse and escape.
@@ -135,10 +135,10 @@ func (r Roots) candidates(p string) []File {
 	return out
 }
 
-// Find is the first regular file at a salt:// path. The error wraps fs.ErrNotExist where there is none.
+// Find returns the first regular file at a salt:// path. The error wraps fs.ErrNotExist if there is none.
 func (r Roots) Find(p string) (File, error) { return r.find(p, false) }
 
-// FindDir is the first directory at a salt:// path.
+// FindDir returns the first directory at a salt:// path.
 func (r Roots) FindDir(p string) (File, error) { return r.find(p, true) }
 
 func (r Roots) find(p string, dir bool) (File, error) {
@@ -177,7 +177,7 @@ func (r Roots) SLS(name string) (File, error) {
 	return File{}, err
 }
 
-// Dirs are the folders of salt:// below which files are, sorted, those that begin with prefix.
+// Dirs returns the folders of salt:// below which files are, sorted, those that begin with prefix.
 func (r Roots) Dirs(prefix string) []string {
 	seen := map[string]bool{}
 	for _, root := range r {
@@ -198,7 +198,7 @@ func (r Roots) Dirs(prefix string) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// AllSLS are the dotted names of every SLS file, sorted, for globs in include.
+// AllSLS returns the dotted names of every SLS file, sorted, for globs in include.
 func (r Roots) AllSLS() []string {
 	seen := map[string]bool{}
 	for _, root := range r {

@@ -81,7 +81,7 @@ func (w walker) walk(below, rel string, above []string) error {
 	return nil
 }
 
-// link is where a symbolic link leads, "" where that is outside of the root.
+// link is where a symbolic link leads, "" if that is outside of the root.
 // Source: Salt, salt/fileserver/roots.py, _file_lists, with what it makes of a target that begins with dots.
 func (w walker) link(rel string) string {
 	if w.root.Dir == "" {
@@ -113,7 +113,7 @@ func (w walker) real(rel string) string {
 	return realPath(filepath.Join(w.root.Dir, filepath.FromSlash(rel)))
 }
 
-// realPath is a path without symbolic links, as far as it exists.
+// realPath returns a path without symbolic links, as far as it exists.
 func realPath(p string) string {
 	if real, err := filepath.EvalSymlinks(p); err == nil {
 		return real

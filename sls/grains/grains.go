@@ -1,7 +1,7 @@
 // Package grains collects the facts of this machine that Salt calls grains.
 //
 // It owns which facts there are, and how they are read: from files, never by running a command. It never fails: an unreadable fact is left
-// out. Collect reads everything anew; callers keep the result for a deployment.
+// out. Collect reads everything again; callers keep the result for a deployment.
 //
 // Source: Salt documentation, "Grains"; salt/grains/core.py describes each.
 package grains
@@ -343,13 +343,13 @@ func list(l []string) *py.List {
 	return out
 }
 
-// serverID is a number that Salt makes of the minion's ID.
+// serverID returns a number that Salt makes of the minion's ID.
 func serverID(id string) int64 {
 	sum := sha256.Sum256([]byte(id))
 	return new(big.Int).Mod(new(big.Int).SetBytes(sum[:]), big.NewInt(1<<31)).Int64()
 }
 
-// account is the name of an entry of passwd or group by its number, "" where there is none.
+// account returns the name of an entry of passwd or group by its number, "" if there is none.
 func (s Source) account(file, id string) string {
 	for _, l := range strings.Split(s.read(file), "\n") {
 		if f := strings.Split(l, ":"); len(f) > 2 && f[2] == id {
@@ -359,7 +359,7 @@ func (s Source) account(file, id string) string {
 	return ""
 }
 
-// Names are all grains that Collect knows, sorted.
+// Names returns all grains that Collect knows, sorted.
 func Names() []string {
 	return strings.Fields("biosreleasedate biosversion boardname cpu_flags cpu_model cpuarch cwd disks dns domain efi efi-secure-boot fqdn fqdn_ip4 " +
 		"fqdn_ip6 gid groupname host hwaddr_interfaces id init ip4_gw ip4_interfaces ip6_gw ip6_interfaces ip_gw ip_interfaces ipv4 ipv6 kernel " +

@@ -36,7 +36,7 @@ func (s Source) names(g *py.Dict) {
 	g.SetStr("server_id", serverID(id))
 }
 
-// fqdn is the full name of the host: as it is, or the first name with a dot on its line of /etc/hosts.
+// fqdn returns the full name of the host: as it is, or the first name with a dot on its line of /etc/hosts.
 func (s Source) fqdn(name string) string {
 	if strings.Contains(name, ".") {
 		return name
@@ -160,7 +160,7 @@ func (s Source) links(g *py.Dict) {
 	g.SetStr("ip_gw", v4 != false || v6 != false)
 }
 
-// gateway4 is the address of the default route, true where it has none, false without such a route.
+// gateway4 returns the address of the default route, true if it has none, false without such a route.
 // Source: proc_net(5), /proc/net/route: the gateway is a number in the byte order of the machine.
 func (s Source) gateway4() any {
 	for _, l := range strings.Split(s.read("/proc/net/route"), "\n") {

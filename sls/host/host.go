@@ -51,7 +51,7 @@ func (h *Host) refuses(s Shell) bool {
 	return true
 }
 
-// RandomInt is a number from 0 to n-1, for what should differ from machine to machine; it is not a secret.
+// RandomInt returns a number from 0 to n-1, for what should differ from machine to machine; it is not a secret.
 func (h *Host) RandomInt(n int) int {
 	if h.Random != nil {
 		return h.Random(n)
@@ -68,7 +68,7 @@ type Cred struct {
 	Shell    string
 }
 
-// Syscall is the credential in the form that starts a process; nil for a nil Cred.
+// Syscall returns the credential in the form that starts a process; nil for a nil Cred.
 func (c *Cred) Syscall() *syscall.Credential {
 	if c == nil {
 		return nil
@@ -103,7 +103,7 @@ type Group struct {
 	Passwd string
 }
 
-// Users looks up accounts by name or number. Errors wrap ErrNoAccount where there is none. The database is read for each call, as states
+// Users looks up accounts by name or number. Errors wrap ErrNoAccount if there is none. The database is read for each call, as states
 // change it.
 type Users interface {
 	User(nameOrUID string) (User, error)
@@ -111,11 +111,11 @@ type Users interface {
 	// UserByID and GroupByID look up by number alone: an account may be called by the number of another.
 	UserByID(uid int) (User, error)
 	GroupByID(gid int) (Group, error)
-	// GroupsOf are the IDs of all groups of a user, the primary one first.
+	// GroupsOf returns the IDs of all groups of a user, the primary one first.
 	GroupsOf(u User) ([]int, error)
 }
 
-// CredFor is the credential to run as a user. It is nil where that is this process's own user, and an error where this process may not
+// CredFor returns the credential to run as a user. It is nil if that is this process's own user, and an error where this process may not
 // become that user.
 func (h *Host) CredFor(name string) (*Cred, error) {
 	if name == "" {
@@ -138,7 +138,7 @@ func (h *Host) CredFor(name string) (*Cred, error) {
 	return &Cred{UID: u.UID, GID: u.GID, Groups: groups, Name: u.Name, Home: u.Home, Shell: u.Shell}, nil
 }
 
-// Whoami is the name of the user this process runs as, or its number where it has no name.
+// Whoami returns the name of the user this process runs as, or its number where it has no name.
 func (h *Host) Whoami() string {
 	u, err := h.Users.UserByID(h.EUID)
 	if err != nil {
@@ -147,7 +147,7 @@ func (h *Host) Whoami() string {
 	return u.Name
 }
 
-// New is the real machine; commands run through exec.
+// New returns the real machine; commands run through exec.
 func New(exec execx.Commander) *Host {
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return &Host{

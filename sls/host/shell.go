@@ -147,7 +147,7 @@ func workDir(dir, home string) (string, error) {
 	return dir, nil
 }
 
-// argv is the program and its arguments: the shell and its line, where there is no Argv.
+// argv returns the program and its arguments: the shell and its line, if there is no Argv.
 func (s Shell) argv() ([]string, error) {
 	if len(s.Argv) > 0 {
 		return s.Argv, nil
@@ -162,7 +162,7 @@ func (s Shell) argv() ([]string, error) {
 	return []string{shell, "-c", s.Line}, nil
 }
 
-// text is the content of a stream, decoded and without trailing white space.
+// text returns the content of a stream, decoded and without trailing white space.
 func (s Shell) text(out *execx.Tail) string {
 	text := out.String()
 	if s.Decode != nil {
@@ -237,7 +237,7 @@ func readableDir(dir string) bool {
 	return err == nil && st.IsDir()
 }
 
-// localeVars are what Salt resets so that programs answer in the C locale.
+// localeVars returns what Salt resets so that programs answer in the C locale.
 func localeVars() []string {
 	return []string{"LC_CTYPE", "LC_NUMERIC", "LC_TIME", "LC_COLLATE", "LC_MONETARY", "LC_MESSAGES", "LC_PAPER", "LC_NAME",
 		"LC_ADDRESS", "LC_TELEPHONE", "LC_MEASUREMENT", "LC_IDENTIFICATION", "LANGUAGE"}
@@ -321,5 +321,5 @@ func (t *tee) flush() {
 	}
 }
 
-// saltErrorf is an error in Salt's own words, which begin with a capital letter.
+// saltErrorf returns an error in Salt's own words, which begin with a capital letter.
 func saltErrorf(format string, args ...any) error { return fmt.Errorf(format, args...) }

@@ -24,7 +24,7 @@ func (f FileUsers) UserByID(uid int) (User, error) {
 	return f.user(strconv.Itoa(uid), func(u User) bool { return u.UID == uid })
 }
 
-// user gives the first account for which the first of the questions holds, else the first for which the next one does.
+// user returns the first account for which the first of the questions holds, else the first for which the next one does.
 func (f FileUsers) user(asked string, questions ...func(User) bool) (User, error) {
 	found := make([]*User, len(questions))
 	err := eachLine(f.passwd(), func(p []string) bool {

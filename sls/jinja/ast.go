@@ -248,7 +248,7 @@ func (c *callArgs) children() []node {
 	return append(out, c.dynArgs, c.dynKwarg)
 }
 
-// children are the nodes below n, in the order of Jinja2's fields; nil entries are to be skipped.
+// children returns the nodes below n, in the order of Jinja2's fields; nil entries are to be skipped.
 func children(n node) []node {
 	switch x := n.(type) {
 	case *tupleNode:

@@ -180,7 +180,7 @@ func (c *compiler) refOf(s *scope, v *variable, name string) varRef {
 	return r
 }
 
-// enterScope gives the variables of a scope their first values.
+// enterScope returns the variables of a scope their first values.
 func (c *compiler) enterScope(s *scope) stmt {
 	type op struct {
 		slot  int

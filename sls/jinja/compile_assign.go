@@ -55,7 +55,7 @@ func (c *compiler) store(target node, s *scope) store {
 	return nil
 }
 
-// unpack gives exactly n values of v.
+// unpack returns exactly n values of v.
 func unpack(ops *py.Ops, v any, n int) ([]any, error) {
 	switch x := v.(type) {
 	case py.Tuple:
@@ -94,7 +94,7 @@ func unpack(ops *py.Ops, v any, n int) ([]any, error) {
 	return out, nil
 }
 
-// export gives the variables of the context that an assignment at the top level sets.
+// export returns the variables of the context that an assignment at the top level sets.
 func (c *compiler) export(target node, s *scope) func(f *frame) {
 	if !s.toplevel {
 		return func(*frame) {}

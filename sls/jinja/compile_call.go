@@ -30,7 +30,7 @@ func (c *compiler) args(a *callArgs, s *scope) *argList {
 	return l
 }
 
-// eval evaluates the arguments; kw is nil where there are none.
+// eval evaluates the arguments; kw is nil if there are none.
 func (l *argList) eval(f *frame) (args []any, kw *py.Dict, err error) {
 	if len(l.args) > 0 {
 		args = make([]any, len(l.args))

@@ -201,7 +201,7 @@ func (l *loopCode) runList(f *frame, list *py.List) error {
 	return l.finish(f, empty)
 }
 
-// iteration runs the body for one item. began is false where the body did not come to its end: Jinja2 takes a loop
+// iteration runs the body for one item. began is false if the body did not come to its end: Jinja2 takes a loop
 // whose only pass was broken off for an empty one.
 func (l *loopCode) iteration(f *frame, v any) (done, began bool, err error) {
 	f.line = l.line
@@ -296,7 +296,7 @@ func (c *compiler) loopFilter(x *forNode, loop *scope) func(f *frame, it py.Iter
 	}
 }
 
-// retuple gives the value that a loop's condition passes on: Jinja2 unpacks an item into the targets and makes tuples
+// retuple returns the value that a loop's condition passes on: Jinja2 unpacks an item into the targets and makes tuples
 // of them again.
 func (c *compiler) retuple(target node, s *scope) func(f *frame, v any) any {
 	t, ok := target.(*tupleNode)

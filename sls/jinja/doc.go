@@ -11,7 +11,7 @@
 // Invariants: an error names the template and the line where it happened, and never shows the value of a variable
 // (the name of a template that was not found is shown). A render ends within its Limits or with its context.
 //
-// Concurrency: an Environment and its Templates may be used by any number of goroutines at once; each render has
+// Concurrency: an Environment and its Templates is safe for concurrent use at once; each render has
 // its own state. The values given to a render must not be written to by anybody else while it runs.
 //
 // Nothing is kept outside memory: a crash leaves nothing.

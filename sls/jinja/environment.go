@@ -14,7 +14,7 @@ import (
 )
 
 // Loader finds the source of a template that another one names. display is what errors call it (a path in the
-// repository); it is name itself where empty. A template that is not there is ErrNotFound.
+// repository); it is name itself where empty. A template that does not exist is ErrNotFound.
 type Loader interface {
 	Load(ctx context.Context, name string) (src, display string, err error)
 }
@@ -42,7 +42,7 @@ func (m MapLoader) Load(_ context.Context, name string) (src, display string, er
 	return src, name, nil
 }
 
-// FilterFunc is a filter: v|name(args, kw). kw is nil where there are no keyword arguments.
+// FilterFunc is a filter: v|name(args, kw). kw is nil if there are no keyword arguments.
 type FilterFunc func(c *Context, v any, args []any, kw *py.Dict) (any, error)
 
 // TestFunc is a test: v is name(args, kw).
@@ -65,7 +65,7 @@ type Options struct {
 	ContextFuncs map[string]ContextFunc
 	// Find, where not nil, turns the name that a tag has for a template into the one that Loader knows. sets are variables
 	// that templates imported without context see from then on, if it is the first time in a render that this one is
-	// loaded; global gives what such a template sees now, nil where there is none.
+	// loaded; global gives what such a template sees now, nil if there is none.
 	Find func(name string, global func(variable string) any) (real string, sets *py.Dict, err error)
 	// DataLoaders add, for each key F, the tags {% import_F %} and {% load_F %} and the filter load_F.
 	DataLoaders map[string]DataLoader
@@ -193,16 +193,16 @@ func loadFilter(load DataLoader) FilterFunc {
 	}
 }
 
-// FilterNames are the names of the filters that templates see, sorted.
+// FilterNames returns the names of the filters that templates see, sorted.
 func (e *Environment) FilterNames() []string { return slices.Sorted(maps.Keys(e.filters)) }
 
-// TestNames are the names of the tests, sorted.
+// TestNames returns the names of the tests, sorted.
 func (e *Environment) TestNames() []string { return slices.Sorted(maps.Keys(e.tests)) }
 
-// GlobalNames are the names of the globals, sorted.
+// GlobalNames returns the names of the globals, sorted.
 func (e *Environment) GlobalNames() []string { return slices.Sorted(maps.Keys(e.globals)) }
 
-// print is the text of a value that a tag prints.
+// print returns the text of a value that a tag prints.
 func (rt *render) print(v any) (string, error) {
 	if rt.env.print != nil {
 		switch v.(type) {
@@ -341,7 +341,7 @@ func (t *Template) Module(ctx context.Context, vars *py.Dict) (*py.Dict, error) 
 	return out, nil
 }
 
-// Name is the name that the template was parsed or loaded under.
+// Name returns the name that the template was parsed or loaded under.
 func (t *Template) Name() string { return t.name }
 
 // contextFunc is a ContextFunc as a value; the evaluator hands it the context.

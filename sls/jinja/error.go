@@ -56,7 +56,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // undefinedText is the text of an error of ClassUndefined.
@@ -70,7 +70,7 @@ func IsUndefined(err error) bool {
 	return errors.As(err, &u)
 }
 
-// Fault gives the error as the project's own kind: the template is what its author wrote, so it is Failed; op is what
+// Fault returns the error as the project's own kind: the template is what its author wrote, so it is Failed; op is what
 // was being done.
 func (e *Error) Fault(op string) *fault.Error {
 	msg := e.Msg

@@ -11,7 +11,7 @@ func params(fn string, args []any, kw *py.Dict, required int, names ...string) (
 	return py.Bind(fn, args, kw, required, names...)
 }
 
-// or is an argument, or its default where it was not given.
+// or returns an argument, or its default where it was not given.
 func or(v, dflt any) any {
 	if py.Given(v) {
 		return v
@@ -80,7 +80,7 @@ func filterDefault(_ *Context, v any, args []any, kw *py.Dict) (any, error) {
 // softStr is v as text: what most string filters begin with.
 func softStr(c *Context, v any) (string, error) { return c.rt.ops.Str(v) }
 
-// textFilter is a filter on a string without arguments. Marked-up text stays so.
+// textFilter returns a filter on a string without arguments. Marked-up text stays so.
 func textFilter(fn func(string) string) FilterFunc {
 	return func(c *Context, v any, args []any, kw *py.Dict) (any, error) {
 		if _, err := params("filter", args, kw, 0); err != nil {
@@ -227,7 +227,7 @@ func filterReplace(c *Context, v any, args []any, kw *py.Dict) (any, error) {
 	return c.rt.ops.Replace(text[0], text[1], text[2], int(n))
 }
 
-// needText is a filter's input where Jinja2 calls str methods on it without converting it.
+// needText returns a filter's input where Jinja2 calls str methods on it without converting it.
 func needText(v any) (string, error) {
 	switch x := v.(type) {
 	case string:
@@ -381,5 +381,5 @@ func filterJoin(c *Context, v any, args []any, kw *py.Dict) (any, error) {
 	return strings.Join(parts, sep), nil
 }
 
-// iterate is the items of v, as a for statement would see them.
+// iterate returns the items of v, as a for statement would see them.
 func iterate(c *Context, v any) ([]any, error) { return c.rt.ops.Slice(v) }

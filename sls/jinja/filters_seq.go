@@ -99,10 +99,10 @@ func truthArg(v any, dflt bool) (bool, error) { return py.TruthOf(or(v, dflt)) }
 // generator wraps a function that makes values when they are first asked for, as Python's generators do.
 func generator(next func() (any, bool, error)) any { return py.IterFunc(next) }
 
-// Generator is a generator for filters of other packages; held are the values that next works on.
+// Generator returns a generator for filters of other packages; held are the values that next works on.
 func Generator(next func() (any, bool, error), held ...any) any { return generator(next) }
 
-// lazy is a generator over a slice that is computed at the first Next.
+// lazy returns a generator over a slice that is computed at the first Next.
 func lazy(compute func() ([]any, error)) any {
 	var it py.Iterator
 	return generator(func() (any, bool, error) {
@@ -160,7 +160,7 @@ func sequenceFilters(m map[string]FilterFunc) {
 	}
 }
 
-// pairs are the items of a mapping, as tuples.
+// pairs returns the items of a mapping, as tuples.
 func pairs(c *Context, v any) ([]any, error) {
 	if u, ok := v.(*undefined); ok {
 		return nil, u.Fail()

@@ -59,7 +59,7 @@ func builtinGlobals(e *Environment) {
 	})
 }
 
-// MakeDict is the global dict: a dict of a mapping or pairs, and of keywords.
+// MakeDict returns the global dict: a dict of a mapping or pairs, and of keywords.
 func MakeDict(c *Context, args []any, kw *py.Dict) (any, error) { return makeDict(c, "dict", args, kw) }
 
 func makeDict(c *Context, fn string, args []any, kw *py.Dict) (*py.Dict, error) {

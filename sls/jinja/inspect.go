@@ -52,7 +52,7 @@ func (t *Template) Calls() []Call {
 	return out
 }
 
-// firstOnly is the part of n that every rendering of n comes by, where the others depend on something; nil where all of it is rendered.
+// firstOnly returns the part of n that every rendering of n comes by, where the others depend on something; nil if all of it is rendered.
 func firstOnly(n node) node {
 	switch x := n.(type) {
 	case *condNode:

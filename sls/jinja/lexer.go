@@ -51,7 +51,7 @@ func newLexer(syn *syntax, src string) *lexer {
 	return &lexer{syn: syn, src: src, line: 1, lineStarting: true}
 }
 
-// next is the next token that the parser wants to see; tEOF for ever at the end.
+// next returns the next token that the parser wants to see; tEOF for ever at the end.
 func (l *lexer) next() (token, error) {
 	for {
 		if len(l.queue) > 0 {
@@ -195,7 +195,7 @@ func (l *lexer) emitData(text string) {
 	l.line += strings.Count(text, "\n")
 }
 
-// closer matches the end of a comment or block at pos: its length, 0 where there is none.
+// closer matches the end of a comment or block at pos: its length, 0 if there is none.
 func (l *lexer) closer(pos int, end string, plus bool) int {
 	s := l.src
 	switch {

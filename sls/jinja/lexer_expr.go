@@ -315,7 +315,7 @@ func nameLen(s string) int {
 	return n
 }
 
-// spaceLen is the number of bytes of a whitespace character of Python at the start of s, 0 where there is none.
+// spaceLen returns the number of bytes of a whitespace character of Python at the start of s, 0 if there is none.
 func spaceLen(s string) int {
 	c := s[0]
 	if c < utf8.RuneSelf {

@@ -25,8 +25,8 @@ type Source struct {
 	Text string
 }
 
-// Source gives the line of a template that made a line of the output; both count from 1. A line past the end is the
-// last one. ok is false where there is none.
+// Source returns the line of a template that made a line of the output; both count from 1. A line past the end is the
+// last one. ok is false if there is none.
 func (l *Lines) Source(line int) (s Source, ok bool) {
 	if l == nil || line < 1 || len(l.at) == 0 {
 		return Source{}, false
@@ -50,7 +50,7 @@ func (l *Lines) Source(line int) (s Source, ok bool) {
 // Append notes a text that comes after the template's own, as if it stood at that line of the template.
 func (l *Lines) Append(text string, t *Template, line int) { l.write(text, t, line, true) }
 
-// mark is the line of output that is being written.
+// mark returns the line of output that is being written.
 func (l *Lines) mark() *lineMark {
 	if len(l.at) == 0 {
 		l.at = append(l.at, lineMark{})
@@ -129,7 +129,7 @@ func (c *captures) add(text string, lines *Lines) {
 	c.byText[unsafe.StringData(text)] = c.last
 }
 
-// find gives the lines of a printed text: of a captured one its own; of one that a filter made of the text captured
+// find returns the lines of a printed text: of a captured one its own; of one that a filter made of the text captured
 // since there were before captures, such as {{ macro()|indent }}, those of that text where the number of lines agrees.
 func (c *captures) find(s string, before int) *Lines {
 	if s == "" || c.n == 0 {

@@ -67,7 +67,7 @@ const (
 // on reports whether the part escapes in this render.
 func (e escaping) on(rt *render) bool { return e == escapeAll || e == escapeAsks && rt.autoescape }
 
-// safe is a text that the template itself made: it is not escaped again.
+// safe returns a text that the template itself made: it is not escaped again.
 func (e escaping) safe(rt *render, text string) any {
 	if e.on(rt) {
 		return Markup(text)
@@ -213,7 +213,7 @@ func escapeArgs(o *py.Ops, v any) (any, error) {
 	return string(e), err
 }
 
-// markupMethod is a method of str on marked-up text: what it gives is marked up too.
+// markupMethod returns a method of str on marked-up text: what it gives is marked up too.
 func markupMethod(o *py.Ops, m Markup, name string) (any, bool) {
 	if !py.HasMethod("", name) {
 		return nil, false

@@ -419,7 +419,7 @@ func (p *parser) dottedName() string {
 	return name
 }
 
-// parseFilter parses a chain of filters; it gives n itself where there is none.
+// parseFilter parses a chain of filters; it gives n itself if there is none.
 func (p *parser) parseFilter(n node, inline bool) node {
 	for i := 0; p.cur.kind == tPipe || inline; i++ {
 		p.chain(i)

@@ -64,7 +64,7 @@ func (p *parser) next() token {
 	return old
 }
 
-// peek is the token after the current one.
+// peek returns the token after the current one.
 func (p *parser) peek() token {
 	if len(p.ahead) == 0 {
 		t, err := p.lex.next()

@@ -37,7 +37,7 @@ type render struct {
 	texts      *captures // nil where nobody asks for lines
 }
 
-// newBuffer is the output of something that gives text as a value.
+// newBuffer returns the output of something that gives text as a value.
 func (rt *render) newBuffer() *buffer {
 	b := &buffer{charge: true}
 	if rt.texts != nil {
@@ -46,7 +46,7 @@ func (rt *render) newBuffer() *buffer {
 	return b
 }
 
-// captured is the text of such a buffer.
+// captured returns the text of such a buffer.
 func (rt *render) captured(b *buffer) string {
 	s := b.b.String()
 	if rt.texts != nil {
@@ -132,7 +132,7 @@ func (f *frame) append(s string) error {
 	return nil
 }
 
-// captures is the number of texts captured so far.
+// captures returns the number of texts captured so far.
 func (rt *render) captures() int {
 	if rt.texts == nil {
 		return 0
@@ -182,7 +182,7 @@ func newContext(rt *render, t *Template, parent *names) *Context {
 	return c
 }
 
-// lookup finds a variable by name; missing where there is none.
+// lookup finds a variable by name; missing if there is none.
 func (c *Context) lookup(name string) any {
 	if v, ok := c.vars[name]; ok {
 		return v
@@ -209,7 +209,7 @@ func (n *names) lookup(name string) any {
 	return missing
 }
 
-// with gives all variables as they are now and, on top of them, those of a scope that have a value.
+// with returns all variables as they are now and, on top of them, those of a scope that have a value.
 func (c *Context) with(f *frame, locals []localVar) *names {
 	if len(c.vars) == 0 && len(locals) == 0 {
 		return c.parent
@@ -226,7 +226,7 @@ func (c *Context) with(f *frame, locals []localVar) *names {
 	return &names{own: own, outer: c.parent}
 }
 
-// derived is a context of its own with more variables, for a scoped block.
+// derived returns a context of its own with more variables, for a scoped block.
 func (c *Context) derived(vars *names) *Context {
 	d := &Context{rt: c.rt, tmpl: c.tmpl, name: c.name, parent: vars, vars: map[string]any{}, exported: map[string]bool{}}
 	d.blocks = make(map[string][]*blockCode, len(c.blocks))
@@ -324,7 +324,7 @@ func (rt *render) load(name string) (*Template, error) {
 	return rt.env.Get(rt.ctx, real)
 }
 
-// defaultModule is the module of a template that is imported without context: run once in a render.
+// defaultModule returns the module of a template that is imported without context: run once in a render.
 func (rt *render) defaultModule(t *Template) (*module, error) {
 	if m := rt.modules[t]; m != nil {
 		return m, nil
@@ -436,7 +436,7 @@ func (t *templateRef) Item(key any) (any, bool, error) {
 	return &blockRef{name, t.ctx, stack, 0}, true, nil
 }
 
-// super is what the name super means in a block.
+// super returns what the name super means in a block.
 func (c *Context) super(name string, current *blockCode) any {
 	stack := c.blocks[name]
 	for i, b := range stack {
@@ -447,10 +447,10 @@ func (c *Context) super(name string, current *blockCode) any {
 	return c.rt.env.undefinedHint("there is no parent block called " + quote(name) + ".")
 }
 
-// Ops is the budget of the running render.
+// Ops returns the budget of the running render.
 func (c *Context) Ops() *py.Ops { return c.rt.ops }
 
-// Name is the name of the template that is running.
+// Name returns the name of the template that is running.
 func (c *Context) Name() string { return c.name }
 
 // trimName keeps the name of a template that was not found readable.

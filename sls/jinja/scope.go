@@ -103,7 +103,7 @@ func (s *symbols) define(name string, l load) *variable {
 	return v
 }
 
-// find is the variable that a name means here, nil where it was never seen.
+// find returns the variable that a name means here, nil if it was never seen.
 func (s *symbols) find(name string) *variable {
 	for ; s != nil; s = s.parent {
 		if v := s.refs[name]; v != nil {
@@ -159,7 +159,7 @@ func (s *symbols) branches(all []*symbols) {
 	}
 }
 
-// visible are the variables that code in this scope has set: what an include with context sees on top of the context.
+// visible returns the variables that code in this scope has set: what an include with context sees on top of the context.
 func (s *symbols) visible() map[string]*variable {
 	out := map[string]*variable{}
 	for n := s; n != nil; n = n.parent {
@@ -284,7 +284,7 @@ func (s *symbols) visitIf(x *ifNode) {
 	s.branches([]*symbols{inner(x.body), inner(addr(x.elifs)), inner(x.other)})
 }
 
-// undeclared gives those of names that are read below the nodes before anything there sets them.
+// undeclared returns those of names that are read below the nodes before anything there sets them.
 func undeclared(nodes []node, names ...string) map[string]bool {
 	open := map[string]bool{}
 	for _, n := range names {

@@ -88,7 +88,7 @@ func comparisonTests(m map[string]TestFunc) {
 	}
 }
 
-// one is a test with one argument.
+// one returns a test with one argument.
 func one(fn func(c *Context, v, arg any) (bool, error)) TestFunc {
 	return func(c *Context, v any, args []any, kw *py.Dict) (bool, error) {
 		a, err := py.Bind("test", args, kw, 1, "other")
@@ -99,7 +99,7 @@ func one(fn func(c *Context, v, arg any) (bool, error)) TestFunc {
 	}
 }
 
-// alone is a test without arguments.
+// alone returns a test without arguments.
 func alone(fn func(c *Context, v any) (bool, error)) TestFunc {
 	return func(c *Context, v any, args []any, kw *py.Dict) (bool, error) {
 		if _, err := py.Bind("test", args, kw, 0); err != nil {

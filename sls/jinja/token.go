@@ -95,7 +95,7 @@ type token struct {
 	val  any
 }
 
-// describe is the token as an error message names it.
+// describe returns the token as an error message names it.
 func (t token) describe() string {
 	if t.kind == tName {
 		return t.str

@@ -97,7 +97,7 @@ func (e *Environment) undefinedHint(hint string) any {
 	return &undefined{hint: hint, strict: e.strict}
 }
 
-// undefinedItem is the undefined value of a missing attribute or element; literal reports that the name is in the
+// undefinedItem returns the undefined value of a missing attribute or element; literal reports that the name is in the
 // template, and so may be shown.
 func (e *Environment) undefinedItem(obj, name any, literal bool) any {
 	u := &undefined{obj: objectType(obj), strict: e.strict}
@@ -132,8 +132,8 @@ func objectType(v any) string {
 	}
 }
 
-// JoinUndefined gives one undefined value for all those in v, itself included, and in the lists, tuples and dicts that it
-// holds; ok is false where there is none.
+// JoinUndefined returns one undefined value for all those in v, itself included, and in the lists, tuples and dicts that it
+// holds; ok is false if there is none.
 func JoinUndefined(c *Context, v any) (u any, ok bool, err error) {
 	var found []*undefined
 	seen := map[any]bool{}

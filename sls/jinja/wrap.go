@@ -102,7 +102,7 @@ func wrapChunks(s string, hyphens bool) []string {
 	return out
 }
 
-// splitHyphens is the part of textwrap's regular expression about words: a break comes after a hyphen between letters,
+// splitHyphens returns the part of textwrap's regular expression about words: a break comes after a hyphen between letters,
 // and around dashes.
 func splitHyphens(word string) []string {
 	r := []rune(word)

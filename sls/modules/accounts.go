@@ -54,7 +54,7 @@ func (c *call) userInfo(u host.User) *py.Dict {
 		"passwd", "x", "shell", u.Shell, "fullname", u.Gecos)
 }
 
-// accountName is the name of a user or group, or its number where it has none.
+// accountName returns the name of a user or group, or its number if it has none.
 func (c *call) accountName(id int, group bool) string {
 	if group {
 		if g, err := c.Host.Users.GroupByID(id); err == nil {

@@ -96,7 +96,7 @@ func jsonDump(v any, pretty bool) (any, error) {
 	return strings.ReplaceAll(s, "\n", jsonNewline), nil
 }
 
-// project is the configuration of the project itself, as a reference: what a template changes in it stays changed. That of
+// project returns the configuration of the project itself, as a reference: what a template changes in it stays changed. That of
 // another one is not known here.
 func (c *call) project() (any, error) {
 	name, _ := c.Cfg.GetStr("name")
@@ -131,7 +131,7 @@ func configurationItem(c *call) (any, error) {
 	return py.NewDict("item", item, "cfg", cfg, "key", key), nil
 }
 
-// saltSettings are the paths of Salt that projects read, by the names of both releases of makina-states.
+// saltSettings returns the paths of Salt that projects read, by the names of both releases of makina-states.
 func (c *call) saltSettings() *py.Dict {
 	at, out := c.locations(), py.NewDict()
 	for _, key := range []string{"prefix", "msr", "salt_root", "pillar_root", "projects_dir"} {

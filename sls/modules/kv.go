@@ -12,7 +12,7 @@ import (
 // services is where the registry's services stand among the keys: services/SERVICE/INSTANCE.
 const services = "services/"
 
-// keys are what the project sees of the keys.
+// keys returns what the project sees of the keys.
 func (c *call) keys() (map[string]string, error) {
 	if c.KV == nil {
 		return nil, nil
@@ -20,7 +20,7 @@ func (c *call) keys() (map[string]string, error) {
 	return c.KV(c.ctx)
 }
 
-// addKV adds the functions of keys and services. A key that is not there yet may come before the step runs.
+// addKV adds the functions of keys and services. A key that does not exist yet may come before the step runs.
 func addKV(s *Set) {
 	s.add("kv.get", "key default?", func(c *call) (any, error) {
 		all, err := c.keys()
@@ -37,7 +37,7 @@ func addKV(s *Set) {
 		case c.Static:
 			return nil, &DeferError{Function: "kv.get of a key that is not set yet"}
 		}
-		return nil, fmt.Errorf("there is no key %s: set it with  corpus-git kv set %s VALUE , or give kv.get a default", key, key)
+		return nil, fmt.Errorf("no key %s: set it with  corpus-git kv set %s VALUE , or give kv.get a default", key, key)
 	})
 	s.add("kv.list", "prefix?", func(c *call) (any, error) {
 		all, err := c.keys()

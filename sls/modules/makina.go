@@ -79,7 +79,7 @@ func (c *call) registry(name string, d *py.Dict) *py.Dict {
 	return d
 }
 
-// pkgSettings are the names of distributions. makina-states fixes a release for the system that the machine is not.
+// pkgSettings returns the names of distributions. makina-states fixes a release for the system that the machine is not.
 // Source: makina-states, mc_states/modules/mc_pkgs.py.
 func (c *call) pkgSettings() *py.Dict {
 	debian, ubuntu := "wheezy", "bionic"
@@ -111,7 +111,7 @@ func (c *call) pkgSettings() *py.Dict {
 		"ubuntu_old_lts", "trusty", "dcomps", "main contrib non-free", "ucomps", "main restricted universe multiverse")
 }
 
-// apacheSettings are the names and places of Apache by family of system.
+// apacheSettings returns the names and places of Apache by family of system.
 // Source: makina-states, mc_states/modules/mc_apache.py.
 func (c *call) apacheSettings() *py.Dict {
 	if c.grain("os_family", "") == "RedHat" {

@@ -23,7 +23,7 @@ func addMakinaHTTP(s *Set) {
 	})
 }
 
-// nginxSettings are the names and places of nginx in Debian.
+// nginxSettings returns the names and places of nginx in Debian.
 // Source: makina-states, mc_states/modules/mc_nginx.py, for which keys there are.
 func (c *call) nginxSettings() *py.Dict {
 	const files = "salt://makina-states/files/etc/nginx/"
@@ -37,7 +37,7 @@ func (c *call) nginxSettings() *py.Dict {
 	))
 }
 
-// nginxVhost are the settings of a site: those of nginx, the defaults of a site, and over them what the caller gives. An empty ssl_cert
+// nginxVhost returns the settings of a site: those of nginx, the defaults of a site, and over them what the caller gives. An empty ssl_cert
 // means no TLS; without one a self-signed certificate is made.
 // Source: makina-states, mc_states/modules/mc_nginx.py, vhost_settings.
 func nginxVhost(c *call) (any, error) {
@@ -101,7 +101,7 @@ func nginxVhost(c *call) (any, error) {
 	return d, nil
 }
 
-// circusWatcher is a watcher of circus as a unit of systemd. Source: circus' documentation, "Configuration", watcher:NAME; systemd.exec(5),
+// circusWatcher returns a watcher of circus as a unit of systemd. Source: circus' documentation, "Configuration", watcher:NAME; systemd.exec(5),
 // systemd.service(5) for what stands for it.
 func circusWatcher(c *call) (any, error) {
 	name, cmd := c.str("name", ""), strings.TrimSpace(c.str("cmd", ""))
@@ -178,7 +178,7 @@ func texts(options, environment []any) []string {
 	return out
 }
 
-// unitQuote is a word of a line of a unit; in commands a dollar sign is doubled. Source: systemd.syntax(7), systemd.service(5).
+// unitQuote returns a word of a line of a unit; in commands a dollar sign is doubled. Source: systemd.syntax(7), systemd.service(5).
 func unitQuote(s string, command bool) string {
 	s = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%").Replace(s)
 	if command {

@@ -48,7 +48,7 @@ func addMakinaServices(s *Set) {
 	})
 }
 
-// withPassword is the call with the arguments of storedPassword.
+// withPassword returns the call with the arguments of storedPassword.
 func (c *call) withPassword(key string, value any, force bool) *call {
 	out := *c
 	out.args = map[string]any{"key": key, "force": force}
@@ -138,7 +138,7 @@ func redisSettings(c *call) (any, error) {
 	return d, nil
 }
 
-// pgsqlReleases are the releases of PostgreSQL that distributions have.
+// pgsqlReleases returns the releases of PostgreSQL that distributions have.
 // Source: packages.debian.org and packages.ubuntu.com, source package postgresql-common.
 func pgsqlReleases() map[string]string {
 	return map[string]string{"Debian 10": "11", "Debian 11": "13", "Debian 12": "15", "Debian 13": "17", "Ubuntu 20.04": "12", "Ubuntu 22.04": "14", "Ubuntu 24.04": "16"}
@@ -158,7 +158,7 @@ func (c *call) pgsqlSettings() *py.Dict {
 	return d
 }
 
-// fpmPool are the settings of a pool of PHP-FPM: those of PHP, folders beside the root of the documents, and over them what the caller gives.
+// fpmPool returns the settings of a pool of PHP-FPM: those of PHP, folders beside the root of the documents, and over them what the caller gives.
 // Source: makina-states, mc_php.fpmpool_settings, for the keys and which of them add to the defaults.
 func fpmPool(c *call) (any, error) {
 	domain, root := c.str("domain", ""), c.str("doc_root", "")
@@ -201,7 +201,7 @@ func fpmPool(c *call) (any, error) {
 	return d, nil
 }
 
-// searchPath is a list of folders as PHP reads it: the defaults and what is given for a key; one that is given and empty is none at all.
+// searchPath returns a list of folders as PHP reads it: the defaults and what is given for a key; one that is given and empty is none at all.
 func searchPath(given *py.Dict, key string, defaults ...string) string {
 	v, ok := given.GetStr(key)
 	if ok && (v == nil || !py.Truth(v)) {
@@ -224,7 +224,7 @@ func searchPath(given *py.Dict, key string, defaults ...string) string {
 	return strings.Join(kept, ":")
 }
 
-// apacheVhost are the settings of a site of Apache. An empty ssl_cert means no TLS; without one a self-signed certificate is made.
+// apacheVhost returns the settings of a site of Apache. An empty ssl_cert means no TLS; without one a self-signed certificate is made.
 // Source: makina-states, mc_apache.vhost_settings.
 func apacheVhost(c *call) (any, error) {
 	domain := c.str("domain", "")

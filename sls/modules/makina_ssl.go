@@ -52,7 +52,7 @@ func addMakinaSSL(s *Set) {
 	})
 }
 
-// selfSigned is the stored certificate of a domain and its key, which is made where there is none.
+// selfSigned returns the stored certificate of a domain and its key, which is made if there is none.
 func (c *call) selfSigned(domain string) (py.Tuple, error) {
 	if c.Passwords == nil {
 		return nil, errors.New(c.name + ": there is no place to keep keys")

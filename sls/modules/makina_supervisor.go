@@ -17,14 +17,14 @@ func addMakinaSupervisor(s *Set) {
 	})
 }
 
-// supervisorSettings are the options that programs have unless they name others.
+// supervisorSettings returns the options that programs have unless they name others.
 // Source: makina-states, mc_states/modules/mc_supervisor.py, for which keys there are, and their values.
 func (c *call) supervisorSettings() *py.Dict {
 	return c.registry("makina-states.services.monitoring.supervisor", py.NewDict("location", "/etc/systemd/system",
 		"program", py.NewDict("autostart", "true", "autorestart", "true", "stopwaitsecs", "10", "startsecs", "10", "umask", "022")))
 }
 
-// supervisorIgnored are the options that ask for nothing of a unit: logs go to the journal, which keeps their size, and systemd counts starts in its own way.
+// supervisorIgnored returns the options that ask for nothing of a unit: logs go to the journal, which keeps their size, and systemd counts starts in its own way.
 func supervisorIgnored(option string) bool {
 	return slices.Contains([]string{"conf_priority", "priority", "process_name", "startretries", "redirect_stderr", "defaultlog", "stdout_logfile", "stderr_logfile",
 		"stdout_syslog", "stderr_syslog", "serverurl"}, option) ||
@@ -32,7 +32,7 @@ func supervisorIgnored(option string) bool {
 			(strings.HasSuffix(option, "_maxbytes") || strings.HasSuffix(option, "_backups") || strings.HasSuffix(option, "_events_enabled"))
 }
 
-// supervisorOptions are those that a unit has directives for.
+// supervisorOptions returns those that a unit has directives for.
 func supervisorOptions() []string {
 	return []string{"directory", "user", "umask", "environment", "numprocs", "numprocs_start", "autostart", "autorestart", "exitcodes", "startsecs", "stopsignal",
 		"stopwaitsecs", "stopasgroup", "killasgroup", "program_type"}
@@ -46,7 +46,7 @@ type supervised struct {
 	bad     error
 }
 
-// supervisorProgram is a program of supervisord as a unit of systemd. An option that supervisord has and a unit cannot have is an error.
+// supervisorProgram returns a program of supervisord as a unit of systemd. An option that supervisord has and a unit cannot have is an error.
 // Source: supervisord's documentation, "Configuration File", "[program:x] Section Settings"; systemd.service(5), systemd.kill(5).
 func supervisorProgram(c *call) (any, error) {
 	p := &supervised{name: c.str("name", ""), options: map[string]any{}}
@@ -169,7 +169,7 @@ func (p *supervised) command(line string) string {
 	return `/bin/sh -c "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", "$$").Replace(out) + `"` // percent signs are doubled already
 }
 
-// directives are those of the unit, pairs of a name and a value.
+// directives returns those of the unit, pairs of a name and a value.
 func (p *supervised) directives() []any {
 	var out []any
 	put := func(directive, value string) { out = append(out, py.NewList(directive, value)) }
@@ -202,7 +202,7 @@ func (p *supervised) restart() string {
 	return "no"
 }
 
-// environment are the variables: a mapping, or supervisord's KEY="value",KEY2="value2".
+// environment returns the variables: a mapping, or supervisord's KEY="value",KEY2="value2".
 func (p *supervised) environment() []any {
 	var out []any
 	put := func(key, value string) {

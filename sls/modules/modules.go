@@ -32,9 +32,9 @@ type Env struct {
 
 // Passwords keeps generated secrets.
 type Passwords interface {
-	// Get is the secret of a key; ok is false where it has none yet.
+	// Get returns the secret of a key; ok is false if it has none yet.
 	Get(key string) (secret string, ok bool, err error)
-	// Put gives a key a secret and returns what templates see of it: the secret or, where nothing is stored, a text that says so.
+	// Put returns a key a secret and returns what templates see of it: the secret or, if nothing is stored, a text that says so.
 	Put(key, secret string) (string, error)
 }
 
@@ -125,7 +125,7 @@ func (s *Set) Has(name string) bool { return s.funcs[name] != nil }
 // Live reports whether a function must not be called before the step runs.
 func (s *Set) Live(name string) bool { f := s.funcs[name]; return f != nil && f.live }
 
-// Names are all functions, sorted.
+// Names returns all functions, sorted.
 func (s *Set) Names() []string {
 	out := make([]string, 0, len(s.funcs))
 	for n := range s.funcs {
@@ -191,7 +191,7 @@ func (f *function) call(ctx context.Context, env *Env, args []any, kw *py.Dict) 
 	return f.run(c)
 }
 
-// val is an argument, nil where it was not given.
+// val returns an argument, nil if it was not given.
 func (c *call) val(name string) any { return c.args[name] }
 
 func (c *call) given(name string) bool { _, ok := c.args[name]; return ok }

@@ -206,7 +206,7 @@ func TestGuideNamesEachFunction(t *testing.T) {
 		}
 	}
 	function := regexp.MustCompile("`(mc_[a-z0-9_]+\\.[a-z0-9_]+)`")
-	_, table, found := strings.Cut(string(page), "\n| call |")
+	_, table, found := strings.Cut(string(page), "\n| function |")
 	require.True(t, found)
 	for line := range strings.SplitSeq(table, "\n") {
 		cells := strings.Split(line, "|")

@@ -27,7 +27,7 @@ func phpReleases() []struct{ os, release, php string } {
 	}
 }
 
-// phpRelease is the release that a distribution has; that of the newest one known where the machine's is not.
+// phpRelease returns the release that a distribution has; that of the newest one known where the machine's is not.
 func phpRelease(os, release string) string {
 	out := "8.4"
 	for _, r := range phpReleases() {
@@ -70,7 +70,7 @@ func (c *call) phpSettings() *py.Dict {
 	return d
 }
 
-// phpOthers are the services of other releases, which run beside it where they are installed.
+// phpOthers returns the services of other releases, which run beside it where they are installed.
 func phpOthers(ver string) *py.List {
 	out := py.NewList("php-fpm")
 	for _, v := range []string{"5", "5.6", "7.0", "7.1", "7.2", "7.3", "7.4", "8.0", "8.1", "8.2", "8.3", "8.4"} {
@@ -81,7 +81,7 @@ func phpOthers(ver string) *py.List {
 	return out
 }
 
-// phpPackages are the packages by what they hold.
+// phpPackages returns the packages by what they hold.
 func phpPackages() *py.Dict {
 	d := py.NewDict("main", "php", "mod_fcgid", "libapache2-mod-fcgid", "mod_fastcgi", "libapache2-mod-fastcgi", "mod_php", "libapache2-mod-php",
 		"mod_php_filter", "libapache2-mod-php", "php5_cgi", "php-cgi", "php_fpm", "php-fpm", "apc", "php-apcu", "imagemagick", "php-imagick",
@@ -93,7 +93,7 @@ func phpPackages() *py.Dict {
 	return d
 }
 
-// phpProduction is what another environment than dev changes.
+// phpProduction returns what another environment than dev changes.
 func phpProduction() *py.Dict {
 	return py.NewDict("fpm_pm_max_requests", int64(1000), "fpm_pm_max_children", int64(50), "fpm_pm_start_servers", int64(10),
 		"fpm_pm_min_spare_servers", int64(10), "fpm_pm_max_spare_servers", int64(10), "modules_opcache_memory_consumption", int64(64),

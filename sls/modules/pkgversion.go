@@ -54,7 +54,7 @@ func comparePart(a, b string) int {
 
 func digit(c byte) bool { return '0' <= c && c <= '9' }
 
-// rank is the weight of the first letter: a tilde comes before the end, the end and digits before letters, letters before all else.
+// rank returns the weight of the first letter: a tilde comes before the end, the end and digits before letters, letters before all else.
 func rank(s string) int {
 	switch {
 	case s == "" || digit(s[0]):

@@ -44,7 +44,7 @@ func booted() bool {
 	return err == nil && fi.IsDir()
 }
 
-// unit is the service's unit for systemctl.
+// unit returns the service's unit for systemctl.
 func (c *call) unit() string {
 	name := c.str("name", "")
 	if strings.Contains(name, ".") {

@@ -14,7 +14,7 @@ type call struct {
 	a []any
 }
 
-// given is an argument, or its default.
+// given returns an argument, or its default.
 func (c call) given(i int, dflt any) any {
 	if py.Given(c.a[i]) {
 		return c.a[i]
@@ -24,10 +24,10 @@ func (c call) given(i int, dflt any) any {
 
 func (c call) truth(i int, dflt bool) (bool, error) { return py.TruthOf(c.given(i, dflt)) }
 
-// text is an argument that must be a str.
+// text returns an argument that must be a str.
 func (c call) text(i int) (string, error) { return text(c.a[i]) }
 
-// text is a value that must be a str.
+// text returns a value that must be a str.
 func text(v any) (string, error) {
 	switch x := v.(type) {
 	case string:
@@ -86,12 +86,12 @@ func (f filter) named(name string) jinja.FilterFunc {
 	}
 }
 
-// simple is a filter on a value alone.
+// simple returns a filter on a value alone.
 func simple(fn func(c call) (any, error)) filter {
 	return filter{required: 1, params: []string{"value"}, fn: fn}
 }
 
-// filters are those that Salt adds, and those of Jinja that it replaces. Source: Salt documentation, "Understanding Jinja",
+// filters returns those that Salt adds, and those of Jinja that it replaces. Source: Salt documentation, "Understanding Jinja",
 // Filters; and the behaviour of release 3008, which testdata/expected.json records.
 func filters() map[string]jinja.FilterFunc {
 	all := map[string]filter{}
@@ -106,7 +106,7 @@ func filters() map[string]jinja.FilterFunc {
 	return out
 }
 
-// tests are those that Salt adds.
+// tests returns those that Salt adds.
 func tests() map[string]jinja.TestFunc {
 	match := filter{required: 2, params: []string{"txt", "rgx", "ignorecase", "multiline"}, fn: func(c call) (any, error) {
 		m, err := find(c, true)
@@ -125,7 +125,7 @@ func tests() map[string]jinja.TestFunc {
 	}
 }
 
-// lacking are what Salt has and this package has not: they ask for other programs, the network or the machine's files, or
+// lacking returns what Salt has and this package has not: they ask for other programs, the network or the machine's files, or
 // are hardly used.
 func lacking() map[string]bool {
 	out := map[string]bool{}
@@ -135,7 +135,7 @@ func lacking() map[string]bool {
 	return out
 }
 
-// Lacking are the names of the filters that Salt has and this package has not.
+// Lacking returns the names of the filters that Salt has and this package has not.
 func Lacking() []string {
 	return []string{"dns_check", "file_hashsum", "get_uid", "http_query", "is_bin_file", "is_empty", "is_text_file",
 		"json_decode_dict", "json_decode_list", "json_encode_dict", "json_encode_list", "json_query", "list_files", "which", "xml"}

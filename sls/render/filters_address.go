@@ -25,7 +25,7 @@ func (a address) version() int64 {
 	return 6
 }
 
-// String is the address as Python writes it: ::ffff:1.2.3.4 has no dots there.
+// String returns the address as Python writes it: ::ffff:1.2.3.4 has no dots there.
 func (a address) String() string {
 	s := a.addr.String()
 	if a.addr.Is4In6() {
@@ -156,7 +156,7 @@ func (a address) fits(options string) bool {
 	return true
 }
 
-// addressOf is the address in a value, of that version (0: any) and with the options.
+// addressOf returns the address in a value, of that version (0: any) and with the options.
 func addressOf(c call, v any, version int64, options any) (address, bool, error) {
 	if f, ok := v.(py.Failer); ok {
 		return address{}, false, f.Fail()
@@ -176,7 +176,7 @@ func addressOf(c call, v any, version int64, options any) (address, bool, error)
 	return a, a.fits(s), c.Ops().Step(50)
 }
 
-// chosen are the addresses of those versions in a list; of anything else it is one at most, and one tells so.
+// chosen returns the addresses of those versions in a list; of anything else it is one at most, and one tells so.
 func chosen(c call, v, options any, versions ...int64) (all []address, one bool, err error) {
 	items := []any{v}
 	switch v.(type) {
@@ -256,7 +256,7 @@ func addressFilters() map[string]filter {
 	}
 }
 
-// eachAddress is what a filter gives for one address, or the list of it for several.
+// eachAddress returns what a filter gives for one address, or the list of it for several.
 func eachAddress(_ call, all []address, one bool, fn func(a address) (any, error)) (any, error) {
 	out := py.NewList()
 	for _, a := range all {
@@ -275,7 +275,7 @@ func eachAddress(_ call, all []address, one bool, fn func(a address) (any, error
 	return out.At(0), nil
 }
 
-// size is the number of addresses in the network of an interface.
+// size returns the number of addresses in the network of an interface.
 func (a address) size() any {
 	if a.bits < 0 {
 		return int64(1)
@@ -283,7 +283,7 @@ func (a address) size() any {
 	return py.Norm(new(big.Int).Lsh(big.NewInt(1), uint(a.addr.BitLen()-a.bits)))
 }
 
-// hosts are the addresses in the network of an interface, without that of the network itself and, in version 4, that for
+// hosts returns the addresses in the network of an interface, without that of the network itself and, in version 4, that for
 // all; a network of one or two has no such.
 func (a address) hosts(c call) (any, error) {
 	bits, width := a.bits, a.addr.BitLen()

@@ -122,7 +122,7 @@ func into(c call, v, key any) (next any, found bool, err error) {
 	return next, found && err == nil, nil
 }
 
-// yamlified is a key as YAML reads it, where it is a text that says something else.
+// yamlified returns a key as YAML reads it, where it is a text that says something else.
 func yamlified(key any) any {
 	s, err := text(key)
 	if err != nil || strings.ContainsAny(s, "\t\r\n#") || strings.Contains(s, "_") && strings.Trim(s, "0123456789_") == "" {
@@ -278,7 +278,7 @@ func toEntries(c call) (any, error) {
 	return out, c.Ops().Alloc(512 * out.Len())
 }
 
-// fromEntries is the opposite of toEntries; a key may be called name, and case does not matter.
+// fromEntries returns the opposite of toEntries; a key may be called name, and case does not matter.
 func fromEntries(c call) (any, error) {
 	items, err := c.Ops().Slice(c.a[0])
 	if err != nil {

@@ -29,7 +29,7 @@ func bytesOf(v any) ([]byte, error) {
 	return []byte(s), nil
 }
 
-// digested is the hash of a value, charged for its length.
+// digested returns the hash of a value, charged for its length.
 func digested(c call, v any, h hash.Hash) ([]byte, error) {
 	b, err := bytesOf(v)
 	if err != nil {

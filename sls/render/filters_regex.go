@@ -78,7 +78,7 @@ func search[T any](c call, re *pyre.Regexp, s string, fn func() (T, error)) (T, 
 	return out, c.Ops().Work(int(time.Since(start)))
 }
 
-// find gives the groups of the first match, or the whole match where there are no groups; nil where nothing matches.
+// find returns the groups of the first match, or the whole match if there are no groups; nil if nothing matches.
 func find(c call, atStart bool) (py.Tuple, error) {
 	re, err := compileRegex(c, c.a[1], 2)
 	if err != nil {

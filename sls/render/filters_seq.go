@@ -84,7 +84,7 @@ func isIter(c call, v any) bool {
 	return err == nil
 }
 
-// unique is a set of what can be in one's type, and a list otherwise.
+// unique returns a set of what can be in one's type, and a list otherwise.
 func unique(c call, v any) (any, error) {
 	items, err := c.Ops().Slice(v)
 	if err != nil {
@@ -177,7 +177,7 @@ func average(c call) (any, error) {
 	return py.ToFloat(out)
 }
 
-// sets does an operation of sets where both arguments have a hash; ok is false where one has none.
+// sets does an operation of sets where both arguments have a hash; ok is false if one has none.
 func sets(c call, op func(a, b *py.Set) []any) (v any, ok bool, err error) {
 	if !py.IsHashable(c.a[0]) || !py.IsHashable(c.a[1]) {
 		return nil, false, nil
@@ -199,7 +199,7 @@ func sets(c call, op func(a, b *py.Set) []any) (v any, ok bool, err error) {
 	return v, true, err
 }
 
-// keep gives the items of the first list that the second one has, or has not.
+// keep returns the items of the first list that the second one has, or has not.
 func keep(c call, in bool) (any, error) {
 	if s, ok, err := sets(c, func(a, b *py.Set) []any {
 		return slices.DeleteFunc(a.Items(), func(v any) bool { has, _ := b.Contains(v); return has != in })

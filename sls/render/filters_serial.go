@@ -8,7 +8,7 @@ import (
 	"corpus-git/sls/jinja"
 )
 
-// notSupported is the error of what Salt can do and this package cannot.
+// notSupported returns the error of what Salt can do and this package cannot.
 func notSupported(what string) error { return jinja.Lack(what) }
 
 func serialFilters() map[string]filter {
@@ -53,7 +53,7 @@ func jsonFilter(c call) (any, error) {
 // safeJSON is what tojson writes for characters that HTML knows.
 var safeJSON = strings.NewReplacer("<", `\u003c`, ">", `\u003e`, "&", `\u0026`, "'", `\u0027`)
 
-// toJSON is the tojson of Salt: keys stay in their order, and options of json.dumps are taken.
+// toJSON returns the tojson of Salt: keys stay in their order, and options of json.dumps are taken.
 func toJSON(c call) (any, error) {
 	var opt py.JSONOptions
 	if err := jinja.JSONIndent(&opt, c.given(1, nil)); err != nil {
@@ -163,7 +163,7 @@ func yamlEncode(c call) (any, error) {
 	return strings.TrimSuffix(strings.TrimSuffix(s, "\n"), "\n..."), err
 }
 
-// loader is a load_ filter: its input is text, or a template that was imported. libyaml's loader takes no Markup.
+// loader returns a load_ filter: its input is text, or a template that was imported. libyaml's loader takes no Markup.
 func loader(load jinja.DataLoader, markup bool) func(c call) (any, error) {
 	return func(c call) (any, error) {
 		switch v := c.a[0].(type) {

@@ -8,8 +8,8 @@ import (
 	"corpus-git/sls/jinja"
 )
 
-// OwnOptions is the line of a template on which it chooses options of Jinja for itself, which Salt 3008 honours and takes
-// out, and its text; 0 where there is none. It is the first one, or the one below #!jinja|yaml, and holds a JSON object.
+// OwnOptions returns the line of a template on which it chooses options of Jinja for itself, which Salt 3008 honours and takes
+// out, and its text; 0 if there is none. It is the first one, or the one below #!jinja|yaml, and holds a JSON object.
 // Source: salt/utils/templates.py, parse_jinja_file_opts.
 func OwnOptions(src string) (line int, text string) {
 	if !strings.Contains(src, "#jinja2:") { // hardly any has, and all are asked each time

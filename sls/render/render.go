@@ -67,7 +67,7 @@ func dict(d *py.Dict) *py.Dict {
 	return d
 }
 
-// Modules is the value of salt.
+// Modules returns the value of salt.
 func (r *Renderer) Modules() *modules.Set { return r.salt }
 
 func (r *Renderer) globals() map[string]any {
@@ -91,7 +91,7 @@ func showFullContext(*jinja.Context, []any, *py.Dict) (any, error) {
 	return nil, errors.New("show_full_context is refused: it would show the pillar")
 }
 
-// ifElse gives the value behind the first condition that is true, or the last argument. Salt also takes targets for
+// ifElse returns the value behind the first condition that is true, or the last argument. Salt also takes targets for
 // conditions, and merges values.
 func ifElse(_ *jinja.Context, args []any, kw *py.Dict) (any, error) {
 	if kw.Len() > 0 {
@@ -154,7 +154,7 @@ func loadJSON(_ *jinja.Context, text string) (any, error) { return py.FromJSON(t
 
 func loadText(_ *jinja.Context, text string) (any, error) { return text, nil }
 
-// Vars are the variables of a template by its salt:// path and, for an SLS file, its dotted name.
+// Vars returns the variables of a template by its salt:// path and, for an SLS file, its dotted name.
 func Vars(file, sls string) *py.Dict {
 	v := py.NewDict()
 	if file != "" {
@@ -205,7 +205,7 @@ func (r *Renderer) SLS(ctx context.Context, f fileroot.File, sls, src string) (s
 	return out + lastNewline(src), lines, nil
 }
 
-// lastNewline is the newline at the end of a template. Jinja drops it, and Salt adds it again, whatever is before it; to
+// lastNewline returns the newline at the end of a template. Jinja drops it, and Salt adds it again, whatever is before it; to
 // what is included or imported it does not.
 func lastNewline(src string) string {
 	if strings.HasSuffix(src, "\n") {
@@ -240,7 +240,7 @@ type Use struct {
 	Line     int
 	Known    bool
 	Live     bool
-	// Called is false where the template only asks for the function, as in  salt['x'] is defined.
+	// Called is false if the template only asks for the function, as in  salt['x'] is defined.
 	Called bool
 	// Always is set where every rendering of the file that was asked for calls it.
 	Always bool
@@ -301,7 +301,7 @@ func (r *Renderer) Inspect(ctx context.Context, f fileroot.File, src string) (us
 // Names are the names of what templates can use.
 type Names struct{ Filters, Tests, Globals []string }
 
-// Names gives them in order.
+// Names returns them in order.
 func (r *Renderer) Names() Names {
 	return Names{r.j.FilterNames(), r.j.TestNames(), r.j.GlobalNames()}
 }

@@ -16,7 +16,7 @@ import (
 // before its first state, and says so where it goes to Salt. Safe for concurrent use.
 type Auto struct {
 	Builtin *Builtin
-	// Salt is nil where salt-call is not installed.
+	// Salt is nil if salt-call is not installed.
 	Salt sls.Runner
 
 	mu     sync.Mutex
@@ -49,7 +49,7 @@ func (a *Auto) Check(ctx context.Context, in *sls.Input) (*sls.Checked, error) {
 	return c, nil
 }
 
-// asking is the input for the built-in runner: with a Salt to go to, what templates may call is a need.
+// asking returns the input for the built-in runner: with a Salt to go to, what templates may call is a need.
 func (a *Auto) asking(in *sls.Input) *sls.Input {
 	if a.Salt == nil {
 		return in

@@ -35,7 +35,7 @@ type logs struct {
 
 func (l *logs) Output(_ string, _ sls.Stream, line string) { l.lines = append(l.lines, line) }
 
-// A template may call, in a branch, what only Salt has: the file goes there where there is a Salt, and is built in where there is none.
+// A template may call, in a branch, what only Salt has: the file goes there where there is a Salt, and is built in if there is none.
 func TestAutoAsksSaltForBranches(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "app.sls"), []byte("a:\n  file.managed:\n    - name: "+dir+"/out\n    - template: jinja\n    - source: salt://t\n"), 0o644))

@@ -136,7 +136,7 @@ func (r *run) requires(c *compile.Chunk, reqs []core.Requisite) []core.Requisite
 	return reqs
 }
 
-// shell is how onlyif and unless run their commands.
+// shell returns how onlyif and unless run their commands.
 func (r *run) shell(c *compile.Chunk, line string) host.Shell {
 	sh := host.Shell{Line: line, Umask: c.Umask}
 	excluded := map[string]bool{}
@@ -220,7 +220,7 @@ func triName(t core.Tri) string { return [...]string{"False", "True", "None"}[t]
 // hiddenText stands for what no_log keeps out of results, as in Salt.
 const hiddenText = "**********"
 
-// hideValues is a value with all texts in it replaced; keys, numbers and truths stay.
+// hideValues returns a value with all texts in it replaced; keys, numbers and truths stay.
 func hideValues(v any) any {
 	switch x := v.(type) {
 	case string:

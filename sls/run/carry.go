@@ -16,7 +16,7 @@ const (
 	maxCarriedBytes  = 16 << 20
 )
 
-// Carry is a configuration as later steps get it, after a step's templates changed it: a copy of its plain values. What is
+// Carry returns a configuration as later steps get it, after a step's templates changed it: a copy of its plain values. What is
 // no value, such as a macro, is left out, and its path is in left. A configuration that holds itself, or is too large, is an
 // error of kind Failed.
 func Carry(cfg *py.Dict) (out *py.Dict, left []string, err error) {

@@ -14,7 +14,7 @@ type planNotes struct {
 	left  []string
 }
 
-// planNotes is nil where the run is not a plan.
+// planNotes returns nil if the run is not a plan.
 func (r *run) planNotes() *planNotes {
 	if !r.p.Input.Plan {
 		return nil
@@ -49,7 +49,7 @@ func (p *planNotes) commands(skipped bool) {
 	}
 }
 
-// result gives a state whose outcome hangs on what was left out: it would change, if all of that says so. One that needs no change
+// result returns a state whose outcome hangs on what was left out: it would change, if all of that says so. One that needs no change
 // already stays so.
 func (p *planNotes) result(ret core.Return) core.Return {
 	if p == nil || len(p.left) == 0 {

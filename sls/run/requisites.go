@@ -71,7 +71,7 @@ func (r *run) check(n *compile.Node) (status, []core.Requisite) {
 	return all.status(), reqs
 }
 
-// outcomeFor is how a state ended that another one depends on; that of its test run where it has this one as prereq.
+// outcomeFor returns how a state ended that another one depends on; that of its test run where it has this one as prereq.
 func (r *run) outcomeFor(t compile.ReqType, d *compile.Node) *outcome {
 	if t == compile.ReqPrereq {
 		if o := r.pre[d.Chunk.Tag()]; o != nil {
@@ -137,7 +137,7 @@ func (f *flags) reduce(t compile.ReqType) {
 	}
 }
 
-// status is what the flags of all kinds allow.
+// status returns what the flags of all kinds allow.
 func (f *flags) status() status {
 	switch {
 	case f[fail]:

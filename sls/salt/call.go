@@ -28,7 +28,7 @@ type Call struct {
 
 var _ sls.Runner = (*Call)(nil)
 
-// Find looks for salt-call in PATH of an environment; "" where it is not installed.
+// Find looks for salt-call in PATH of an environment; "" if it is not installed.
 func Find(environ []string) string {
 	path := ""
 	for _, kv := range environ {
@@ -119,7 +119,7 @@ func (s *Call) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.St
 	return res, nil
 }
 
-// planResult is the plan of a step for a salt-call of its own, which can't be kept from running what the files name.
+// planResult returns the plan of a step for a salt-call of its own, which can't be kept from running what the files name.
 func planResult(in *sls.Input, file, runner string) *sls.StepResult {
 	now := in.Host.Now()
 	return &sls.StepResult{SLS: in.SLS, File: file, Runner: runner, Started: now, States: []sls.StateResult{{

@@ -86,7 +86,7 @@ func (s *Call) Configure(in *sls.Input) error {
 	return s.write("pillar/corpus.sls", "#!yaml\n", pillar)
 }
 
-// roots are the file roots, all of them on disk. A mount becomes a link in a directory of its own, before all others.
+// roots returns the file roots, all of them on disk. A mount becomes a link in a directory of its own, before all others.
 func (s *Call) roots(in *sls.Input) (*py.List, error) {
 	out := py.NewList()
 	links := filepath.Join(s.Dir, "roots")

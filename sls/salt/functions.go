@@ -38,7 +38,7 @@ const (
 	questionTimeout = time.Minute
 )
 
-// makinaFunctions are the built-in functions of makina-states, by module.
+// makinaFunctions returns the built-in functions of makina-states, by module.
 func makinaFunctions() map[string][]string {
 	out := map[string][]string{}
 	for _, n := range modules.New(&modules.Env{}).Names() {

@@ -21,7 +21,7 @@ var moduleDirs = [...]string{
 	"_tops", "_utils",
 }
 
-// inputDigest is a digest of what a Salt process is made from: its configuration, the pillar, and the custom modules. A
+// inputDigest returns a digest of what a Salt process is made from: its configuration, the pillar, and the custom modules. A
 // process lives as long as it stays the same. modules reports whether there are any to sync.
 func inputDigest(in *sls.Input, dir string) (digest string, modules bool, err error) {
 	h := sha256.New()

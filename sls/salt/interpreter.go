@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// interpreters are the commands that may be the Python that salt-call runs with, the likeliest first: that of its
+// interpreters returns the commands that may be the Python that salt-call runs with, the likeliest first: that of its
 // first line, then those beside it. Whether Salt is there shows when it starts.
 //
 // Forms of the first lines: a virtual environment's "#!/path/python3", a distribution's "#!/usr/bin/python3 -s", pip's
@@ -39,7 +39,7 @@ func interpreters(bin string, environ []string) [][]string {
 	return out
 }
 
-// head is the beginning of a file, as much as the kernel and a shell need of it.
+// head returns the beginning of a file, as much as the kernel and a shell need of it.
 func head(path string) []byte {
 	f, err := os.Open(path)
 	if err != nil {
@@ -57,7 +57,7 @@ var (
 	aPython = regexp.MustCompile(`^python[0-9.]*$`)
 )
 
-// shebang is the Python of a script's first lines, nil where there is none.
+// shebang returns the Python of a script's first lines, nil if there is none.
 func shebang(script []byte, environ []string) []string {
 	first, rest, _ := bytes.Cut(script, []byte("\n"))
 	line, ok := strings.CutPrefix(string(first), "#!")

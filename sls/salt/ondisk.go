@@ -17,7 +17,7 @@ import (
 	"corpus-git/sls/fileroot"
 )
 
-// onDisk gives an input whose file roots are folders as Salt should see them. A root that is not on disk is copied below dir/trees, each time
+// onDisk returns an input whose file roots are folders as Salt should see them. A root that is not on disk is copied below dir/trees, each time
 // again: Salt reads directories. A recipe's own Salt modules get a root of their own. What a mount hides, and modules below Input.Projects, which
 // belong to others, are left out of the other roots, by folders of links that stand for them.
 func onDisk(in *sls.Input, dir string) (*sls.Input, error) {
@@ -172,7 +172,7 @@ func (v linkTree) foreign(p string) bool {
 }
 
 // linkModules makes a file root of a recipe's own Salt modules, named as a deployment links them: mod.py and <name>_mod.py.
-// some is false where the recipe has none.
+// some is false if the recipe has none.
 func linkModules(recipe, to, name string) (some bool, err error) {
 	if err := os.RemoveAll(to); err != nil {
 		return false, err

@@ -104,7 +104,7 @@ func startProcess(ctx context.Context, sp processSpec) (*process, error) {
 // mark begins the line of standard error that ends a step: the ASCII record separator.
 const mark = "\x1e"
 
-// next is the next answer; ok is false when there will be none. The error is ctx's, and then the process is gone.
+// next returns the next answer; ok is false when there will be none. The error is ctx's, and then the process is gone.
 func (p *process) next(ctx context.Context) (a answer, ok bool, err error) {
 	select {
 	case a := <-p.answers:
@@ -184,7 +184,7 @@ func (p *process) exitError(op, what string) error {
 	return fault.New(fault.Internal, op, "%s%s", text, p.logged())
 }
 
-// logged is the end of Salt's log as the end of an error's text.
+// logged returns the end of Salt's log as the end of an error's text.
 func (p *process) logged() string {
 	l := strings.Split(strings.TrimRight(p.tail.String(), "\n"), "\n")
 	if len(l) == 1 && l[0] == "" {

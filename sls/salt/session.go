@@ -28,7 +28,7 @@ type Session struct {
 	proc   *process
 	digest string
 	python []string
-	// perStep is why each step gets a salt-call of its own, "" where it does not.
+	// perStep is why each step gets a salt-call of its own, "" if it does not.
 	perStep string
 	closed  bool
 }

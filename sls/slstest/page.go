@@ -64,7 +64,7 @@ func (t tree) declares(argument string) bool {
 	return regexp.MustCompile(`[-{] *` + regexp.QuoteMeta(argument) + `:`).MatchString(t.text)
 }
 
-// how tells by how many trees something is held, "" where by none.
+// how tells by how many trees something is held, "" if by none.
 func how(all []tree, is func(t tree) bool) string {
 	n := 0
 	for _, t := range all {
@@ -78,7 +78,7 @@ func how(all []tree, is func(t tree) bool) string {
 	return fmt.Sprint(n)
 }
 
-// Markdown is the page of what the built-in runner supports, and where it differs from Salt on purpose.
+// Markdown returns the page of what the built-in runner supports, and where it differs from Salt on purpose.
 func Markdown() (string, error) {
 	all, err := readTrees()
 	if err != nil {

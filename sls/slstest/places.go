@@ -19,7 +19,7 @@ import (
 // directory or files of their own for those: Salt runs in a mount namespace, which needs root. The built-in runner is told
 // another place.
 
-// ownPlaces are the options of a tree that give it such places.
+// ownPlaces returns the options of a tree that give it such places.
 func ownPlaces(opts map[string]string) (out []string) {
 	for _, dir := range []string{"apt", "etc"} {
 		if opts[dir] == "true" {
@@ -29,7 +29,7 @@ func ownPlaces(opts map[string]string) (out []string) {
 	return out
 }
 
-// ownPlace is the place for such a tree: a real Salt is started again, as one that runs sees the machine's own files.
+// ownPlace returns the place for such a tree: a real Salt is started again, as one that runs sees the machine's own files.
 func ownPlace(t *testing.T, o Options, p place) place {
 	if _, ok := p.runner.(*run.Builtin); ok {
 		return p
@@ -47,7 +47,7 @@ func ownPlace(t *testing.T, o Options, p place) place {
 	return p
 }
 
-// own gives a runner the directory of that name in base, and tells by which path it sees it.
+// own returns a runner the directory of that name in base, and tells by which path it sees it.
 func own(t *testing.T, h *host.Host, r sls.Runner, base, name string) string {
 	dir := filepath.Join(base, name)
 	require.NoError(t, os.MkdirAll(dir, 0o755))

@@ -160,7 +160,7 @@ func one(t *testing.T, o Options, p place, name string, src []byte) {
 	require.Equal(t, want, got)
 }
 
-// today is the day as shadow(5) counts it: since 1970.
+// today returns the day as shadow(5) counts it: since 1970.
 func today() string { return strconv.FormatInt(time.Now().Unix()/86400, 10) }
 
 // input is that of the tree in base, with the machine's tools and nothing else of the machine.
@@ -170,7 +170,7 @@ func input(base, work string, opts map[string]string) *sls.Input {
 		Pillar: py.NewDict(), Cfg: py.NewDict("name", "t", "data", py.NewDict("dir", work))}
 	for i, kv := range in.Host.Environ {
 		// Tools of the tree are before those of the machine. Where a person's own folders are in PATH, one that he can't read changes what a shell
-		// says of a command that is not there.
+		// says of a command that does not exist.
 		if strings.HasPrefix(kv, "PATH=") {
 			in.Host.Environ[i] = "PATH=" + filepath.Join(base, "bin") + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 		}
@@ -221,7 +221,7 @@ func options(comment string) map[string]string {
 	return out
 }
 
-// report is what a run did, as text: a block for each state.
+// report returns what a run did, as text: a block for each state.
 func report(res *sls.StepResult, err error, work string) string {
 	if err != nil {
 		return "error\n" // the wording of compile errors is our own

@@ -15,7 +15,7 @@ import (
 	"corpus-git/sls/state/system"
 )
 
-// All is the table of every state function that is built in: each family in the one list.
+// All returns the table of every state function that is built in: each family in the one list.
 func All() *core.Table {
 	return core.NewTable(
 		account.States,

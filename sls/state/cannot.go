@@ -14,7 +14,7 @@ import (
 )
 
 // Unsupported names the value of an argument that only Salt supports, as a clause such as
-// "the template engine mako of file.managed"; it is "" where there is none. What it finds is found before anything ran.
+// "the template engine mako of file.managed"; it is "" if there is none. What it finds is found before anything ran.
 func Unsupported(f *core.Function, args *py.Dict) string {
 	text := func(key string) string {
 		if s, ok := args.GetStr(key); ok && s != nil && f.HasParam(key) {
@@ -135,7 +135,7 @@ func unsupportedFormat(f *core.Function, args *py.Dict, format string, merge boo
 	return ""
 }
 
-// unsupportedScheme is the scheme of a source that fetch does not read.
+// unsupportedScheme returns the scheme of a source that fetch does not read.
 func unsupportedScheme(args *py.Dict, key string) string {
 	v, _ := args.GetStr(key)
 	all := []any{v}

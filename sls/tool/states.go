@@ -90,7 +90,7 @@ func (s *states) line(stream sls.Stream, text string) {
 	s.done(out)
 }
 
-// shown is a path as people know it: below .salt instead of below the private copy.
+// shown returns a path as people know it: below .salt instead of below the private copy.
 func (s *states) shown(file string) string {
 	dir := strings.TrimSuffix(s.in.Script, baseOf(s.in.Script))
 	if rest, ok := strings.CutPrefix(file, dir); ok && dir != "" {
@@ -124,7 +124,7 @@ func (s *states) done(r sls.StateResult) {
 	s.sink.StateDone(r)
 }
 
-// end is the result. A tool that failed and reported no failed state gets one, named after the file.
+// end returns the result. A tool that failed and reported no failed state gets one, named after the file.
 func (s *states) end(failed bool, why string) *sls.StepResult {
 	if failed && s.res.OK() {
 		s.done(sls.StateResult{

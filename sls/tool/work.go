@@ -46,7 +46,7 @@ func (w *work) file(name, text string) (string, error) {
 	return p, nil
 }
 
-// cfg is the configuration of the project as JSON, under a key.
+// cfg returns the configuration of the project as JSON, under a key.
 func (w *work) cfg(key string) (string, error) {
 	given := w.in.Cfg
 	if given == nil {
@@ -136,7 +136,7 @@ func exists(in *sls.Input) (there bool, err error) {
 
 var namedLine = regexp.MustCompile(`\bline:? ([0-9]+)`)
 
-// lineIn is the last line that a tool's message names ("line 3", "line: 3"), 0 where it names none: the first may be another parser's.
+// lineIn returns the last line that a tool's message names ("line 3", "line: 3"), 0 if it names none: the first may be another parser's.
 func lineIn(text string) int {
 	all := namedLine.FindAllStringSubmatch(text, -1)
 	if len(all) == 0 {

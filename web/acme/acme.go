@@ -18,21 +18,21 @@ import (
 	"go.uber.org/zap"
 )
 
-// Config says what is asked for, and of whom. Hosts, CA, Dir and Web are needed.
+// Config configures the certificates. Hosts, CA, Dir and Web are required.
 type Config struct {
 	// Hosts are the names of the certificates, one certificate each.
 	Hosts []string
-	// Email is given to the authority with a new account; "" gives none.
+	// Email is the contact address of the account; "" sends none.
 	Email string
 	// CA is the address of the authority's directory (RFC 8555, section 7.1.1).
 	CA string
-	// CAFile has the certificates that vouch for the authority's own https, as PEM; "" means those of the machine.
+	// CAFile contains the CA certificates for https to the authority, in PEM; "" means those of the system.
 	CAFile string
-	// Dir is where keys and certificates are kept.
+	// Dir is the directory for keys and certificates.
 	Dir string
 	// Web is the listener whose handshakes answer tls-alpn-01 challenges.
 	Web net.Addr
-	// HTTP answers http-01 challenges and sends everything else to https; nil answers none. Close closes it.
+	// HTTP is the listener that answers http-01 challenges and redirects all other requests to https; nil answers none. Close closes it.
 	HTTP net.Listener
 	Log  zerolog.Logger
 }
@@ -48,7 +48,7 @@ type Certificates struct {
 	once   sync.Once
 }
 
-// Open reads the certificates that are there. Nothing is asked for before Start.
+// Open reads existing certificates. Nothing is requested before Start.
 func Open(cfg Config) (*Certificates, error) {
 	roots, err := readRoots(cfg.CAFile)
 	if err != nil {
@@ -81,7 +81,7 @@ func Open(cfg Config) (*Certificates, error) {
 	return c, nil
 }
 
-// readRoots reads the authorities of a file; nil are those of the machine.
+// readRoots reads the CA certificates in a file; nil means those of the system.
 func readRoots(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil
@@ -97,7 +97,7 @@ func readRoots(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// hostPort is where a listener is: "" is the host of one on all addresses.
+// hostPort returns host and port of a listener; the host is "" if it listens on all addresses.
 func hostPort(a net.Addr) (host string, port int) {
 	host, text, _ := net.SplitHostPort(a.String())
 	port, _ = strconv.Atoi(text)
@@ -107,8 +107,8 @@ func hostPort(a net.Addr) (host string, port int) {
 	return host, port
 }
 
-// Start begins to answer challenges, and to get and renew certificates, until Close. The web listener must answer, or do so soon: a challenge that
-// nobody answered is repeated, with growing pauses.
+// Start answers challenges and gets and renews certificates until Close. The web listener must be ready, or soon will be: failed challenges are retried with
+// increasing delays.
 func (c *Certificates) Start() error {
 	if c.http != nil {
 		go func() {
@@ -120,7 +120,7 @@ func (c *Certificates) Start() error {
 	return c.magic.ManageAsync(c.ctx, c.cfg.Hosts)
 }
 
-// TLS is what the web listener's connections are made with: TLS 1.2 and later, with Go's choice of ciphers.
+// TLS returns the TLS configuration of the web listener: TLS 1.2 and later, with Go's default ciphers.
 func (c *Certificates) TLS() *tls.Config {
 	t := c.magic.TLSConfig()
 	t.MinVersion, t.CipherSuites, t.CurvePreferences = tls.VersionTLS12, nil, nil
@@ -128,7 +128,7 @@ func (c *Certificates) TLS() *tls.Config {
 	return t
 }
 
-// Close ends the listener and what goes on in the background. Idempotent.
+// Close closes the listener and stops background work. It is idempotent.
 func (c *Certificates) Close() (err error) {
 	c.once.Do(func() {
 		c.cancel()
@@ -141,7 +141,7 @@ func (c *Certificates) Close() (err error) {
 	return err
 }
 
-// redirect sends who comes by http to the pages. Only names of the configuration are sent anywhere.
+// redirect redirects http requests for configured host names to https.
 func (c *Certificates) redirect(w http.ResponseWriter, r *http.Request) {
 	host := r.Host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -156,7 +156,7 @@ func (c *Certificates) redirect(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "there is nothing here", http.StatusNotFound)
 }
 
-// told notes what happened to a certificate in the server's log.
+// told logs an event of a certificate.
 func (c *Certificates) told(_ context.Context, what string, data map[string]any) error {
 	name, _ := data["identifier"].(string)
 	renewal, _ := data["renewal"].(bool)

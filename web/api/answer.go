@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// Answer is a response that is not sent yet. It implements http.ResponseWriter.
+// Answer is a buffered response. It implements http.ResponseWriter.
 type Answer struct {
 	Headers http.Header
 	// Status is 0 until something is written.
@@ -15,7 +15,7 @@ type Answer struct {
 	Body   bytes.Buffer
 }
 
-// NewAnswer is an answer without anything in it.
+// NewAnswer returns an empty response.
 func NewAnswer() *Answer { return &Answer{Headers: http.Header{}} }
 
 // Header implements http.ResponseWriter.
@@ -34,7 +34,7 @@ func (a *Answer) Write(p []byte) (int, error) {
 	return a.Body.Write(p)
 }
 
-// tag is the entity tag of a body.
+// tag returns the entity tag of a body.
 func (a *Answer) tag() string {
 	h := sha256.Sum256(a.Body.Bytes())
 	return `"` + hex.EncodeToString(h[:16]) + `"`

@@ -23,22 +23,22 @@ import (
 	"corpus-git/project/status"
 )
 
-// Prefix is where the API is.
+// Prefix is the path prefix of the API.
 const Prefix = "/api/v1"
 
-// maxBody bounds what a request sends; a public key is the largest thing.
+// maxBody is the maximum size of a request body; a public key is the largest thing sent.
 const maxBody = 1 << 20
 
-// Run runs a verb for somebody, as over ssh, and gives the exit status. With an exit status that is not 0 standard output holds a
-// status.Problem, or the document that the verb prints all the same.
+// Run runs a verb for a user, as over ssh, and returns the exit status. If it is not 0, standard output contains a status.Problem, or the document of a verb
+// that prints one anyway.
 type Run func(ctx context.Context, who access.Identity, argv []string, stdin io.Reader, stdout, stderr io.Writer) int
 
-// Config is what an API works with.
+// Config contains the dependencies and settings of an API.
 type Config struct {
 	Run Run
-	// DB holds the answers to requests with an Idempotency-Key.
+	// DB stores responses to requests with an Idempotency-Key.
 	DB *sql.DB
-	// Rate is how many requests a second one credential may send for long; 0 means no bound.
+	// Rate is the average number of requests per second allowed for a credential; 0 means no limit.
 	Rate float64
 	// Release is the version of the program, for the document.
 	Release string
@@ -52,13 +52,13 @@ type API struct {
 	mux    *http.ServeMux
 	huma   huma.API
 	limits *limits
-	// changes has one request at a time compare (If-Match) and change.
+	// changes serializes requests that compare (If-Match) and change.
 	changes sync.Mutex
 	keys    inFlight
 	spec    []byte
 }
 
-// Open makes an API and brings its table up to date. It does not close the database.
+// Open creates an API and migrates its table. It does not close the database.
 func Open(ctx context.Context, c Config) (*API, error) {
 	if err := db.Migrate(ctx, c.DB, "web_api", []string{migration1}); err != nil {
 		return nil, err
@@ -70,13 +70,13 @@ func Open(ctx context.Context, c Config) (*API, error) {
 	return a, err
 }
 
-// Document is the OpenAPI document, version 3.1.
+// Document returns the OpenAPI 3.1 document.
 func Document(release string) ([]byte, error) { return json.MarshalIndent(OpenAPI(release), "", "  ") }
 
-// OpenAPI is the document before it is written.
+// OpenAPI returns the document before it is encoded.
 func OpenAPI(release string) *huma.OpenAPI { return describe(release).huma.OpenAPI() }
 
-// describe makes the routes.
+// describe registers the routes.
 func describe(release string) *API {
 	a := &API{mux: http.NewServeMux()}
 	config := huma.Config{
@@ -104,7 +104,7 @@ func describe(release string) *API {
 	return a
 }
 
-// marshal writes what a terminal or a page can show: see printable.
+// marshal encodes JSON that is safe to show in a terminal or a page; see printable.
 func marshal(w io.Writer, v any) error {
 	e := json.NewEncoder(printable.JSONWriter{W: w})
 	e.SetEscapeHTML(false)
@@ -120,7 +120,7 @@ func identity(ctx context.Context) access.Identity {
 	return who
 }
 
-// Serve answers a request of somebody who has logged in.
+// Serve handles a request of an authenticated user.
 func (a *API) Serve(w http.ResponseWriter, r *http.Request, who access.Identity) {
 	if wait := a.limits.take(credential(who)); wait > 0 {
 		TooMany(w, wait)
@@ -157,7 +157,7 @@ func noMethod(r *http.Request) Problem {
 	return Problem{Status: http.StatusMethodNotAllowed, Detail: "this resource has no " + printable.Clip(r.Method, 20), Kind: fault.Usage.String(), Exit: fault.Usage.ExitCode()}
 }
 
-// credential is what the limits of requests count by.
+// credential returns the key by which requests are rate-limited.
 func credential(who access.Identity) string {
 	if who.Fingerprint == "" || who.Fingerprint == "session" {
 		return who.Fingerprint + " " + who.Name
@@ -171,7 +171,7 @@ func (a *API) route(w http.ResponseWriter, r *http.Request) {
 		a.mux.ServeHTTP(w, r)
 		return
 	}
-	// The mux answers with the methods that a path has, as text; it is asked for them only.
+	// The mux responds with the allowed methods of a path as text; only these are used.
 	plain := NewAnswer()
 	a.mux.ServeHTTP(plain, r)
 	p := Problem{Status: http.StatusNotFound, Detail: "there is no such resource", Kind: fault.Refused.String(), Hint: "see  " + Prefix + "/openapi.json", Exit: fault.Refused.ExitCode()}
@@ -182,7 +182,7 @@ func (a *API) route(w http.ResponseWriter, r *http.Request) {
 	WriteProblem(w, p)
 }
 
-// read answers GET and HEAD, with an ETag of what is answered (RFC 9110, 8.8.3).
+// read handles GET and HEAD, with an ETag of the response (RFC 9110, 8.8.3).
 func (a *API) read(w http.ResponseWriter, r *http.Request) {
 	got := r
 	if r.Method == http.MethodHead {
@@ -206,7 +206,7 @@ func (a *API) read(w http.ResponseWriter, r *http.Request) {
 	out.send(w)
 }
 
-// matches reports whether a list of entity tags, of If-Match or If-None-Match, has one.
+// matches reports whether a list of entity tags, of If-Match or If-None-Match, contains one.
 func matches(list, tag string) bool {
 	for t := range strings.SplitSeq(list, ",") {
 		if t = strings.TrimPrefix(strings.TrimSpace(t), "W/"); t == tag || t == "*" {
@@ -216,7 +216,7 @@ func matches(list, tag string) bool {
 	return false
 }
 
-// compare checks If-Match: the tag is that of the resource itself, or of the nearest above it that can be read. ok is false when it was answered.
+// compare checks If-Match: the tag is that of the resource itself, or of its nearest readable parent. ok is false if the response has been sent.
 func (a *API) compare(w http.ResponseWriter, r *http.Request, list string) (ok bool) {
 	for path := r.URL.Path; strings.HasPrefix(path, Prefix+"/"); path = path[:strings.LastIndexByte(path, '/')] {
 		q := r.Clone(r.Context())
@@ -237,7 +237,7 @@ func (a *API) compare(w http.ResponseWriter, r *http.Request, list string) (ok b
 	return false
 }
 
-// change answers what is not a GET.
+// change handles requests other than GET and HEAD.
 func (a *API) change(w http.ResponseWriter, r *http.Request) {
 	if key := r.Header.Get("Idempotency-Key"); key != "" {
 		a.once(w, r, key)
@@ -247,7 +247,7 @@ func (a *API) change(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *API) apply(w http.ResponseWriter, r *http.Request) {
-	// What a change takes is not bounded by the deadlines of a page.
+	// Changes may take longer than the deadlines of pages.
 	c := http.NewResponseController(w)
 	_, _ = c.SetReadDeadline(a.Now().Add(time.Minute)), c.SetWriteDeadline(time.Time{}) // a recorder in tests has none
 	if list := r.Header.Get("If-Match"); list != "" {
@@ -260,7 +260,7 @@ func (a *API) apply(w http.ResponseWriter, r *http.Request) {
 	a.route(w, r)
 }
 
-// Problem is what went wrong (RFC 9457), with what the commands say of it: whose fault it is (Kind), what can be done, and the exit status that the command has.
+// Problem is a problem document (RFC 9457), with the kind, hint and exit status of the command.
 type Problem struct {
 	Type     string              `json:"type,omitempty"`
 	Title    string              `json:"title,omitempty"`
@@ -273,7 +273,7 @@ type Problem struct {
 	Exit     int                 `json:"exit,omitempty"`
 }
 
-// WriteProblem answers with a problem.
+// WriteProblem sends a problem document.
 func WriteProblem(w http.ResponseWriter, p Problem) {
 	p.Title = http.StatusText(p.Status)
 	w.Header().Set("Content-Type", "application/problem+json")
@@ -281,13 +281,13 @@ func WriteProblem(w http.ResponseWriter, p Problem) {
 	_ = marshal(w, p)
 }
 
-// TooMany answers who sends too many requests.
+// TooMany responds to a client that sends too many requests.
 func TooMany(w http.ResponseWriter, wait time.Duration) {
 	w.Header().Set("Retry-After", strconv.Itoa(max(1, int((wait+time.Second-1)/time.Second))))
 	WriteProblem(w, Problem{Status: http.StatusTooManyRequests, Detail: "too many requests", Kind: fault.Busy.String(), Exit: fault.Busy.ExitCode()})
 }
 
-// problemOf is the answer to a verb that did not succeed.
+// problemOf returns the problem document for a failed verb.
 func problemOf(method string, lookup bool, p status.Problem) Problem {
 	code := http.StatusInternalServerError
 	switch p.Kind {

@@ -27,9 +27,9 @@ func (a *API) approvals() {
 			Reason string `json:"reason,omitempty" maxLength:"1000" doc:"Why, for who asked"`
 		}
 	}
-	add[list, approval.Document](a, operation{method: http.MethodGet, path: "/projects/{name}/approvals", id: "listApprovals", tag: "approvals", summary: "List what waits for approval, newest first"},
+	add[list, approval.Document](a, operation{method: http.MethodGet, path: "/projects/{name}/approvals", id: "listApprovals", tag: "approvals", summary: "List deployments that wait for approval, newest first"},
 		func(in *list) call { return do("approvals", in.Name).option("all", in.All).option("limit", in.Limit) })
-	add[approve, approval.Decision](a, operation{method: http.MethodPost, path: "/projects/{name}/approvals/{id}/approve", id: "approve", tag: "approvals", summary: "Approve a deployment that waits for it, and deploy it", lookup: true,
+	add[approve, approval.Decision](a, operation{method: http.MethodPost, path: "/projects/{name}/approvals/{id}/approve", id: "approve", tag: "approvals", summary: "Approve a waiting deployment", lookup: true,
 		about: "With enough approvals the deployment begins, and its ID is in the answer. Who asked for it cannot approve it."},
 		func(in *approve) call {
 			c := do("approve", in.Name, in.ID)

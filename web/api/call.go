@@ -18,13 +18,13 @@ import (
 	"corpus-git/project/status"
 )
 
-// Text is the answer of what has no document: what the command prints.
+// Text is the response of a command without a JSON document: its output.
 type Text struct {
 	Version int    `json:"version"`
 	Text    string `json:"text"`
 }
 
-// Cfg is a configuration: cfg --json.
+// Cfg is the document of cfg --json.
 type Cfg struct {
 	Version int    `json:"version"`
 	Project string `json:"project"`
@@ -39,7 +39,7 @@ type operation struct {
 	method, path, id, tag, summary string
 	// status is that of success; 0 is 200.
 	status int
-	// lookup: wrong use means that what the path names does not exist.
+	// lookup: a usage error means that the resource in the path does not exist.
 	lookup bool
 	// about is more for the document.
 	about string
@@ -47,14 +47,14 @@ type operation struct {
 
 // call is a command line.
 type call struct {
-	// words are the command, options what is before "--", args what is behind it.
+	// words are the command, options the arguments before "--", args those after it.
 	words, options, args []string
 	stdin                string
 	// text: the command prints no document.
 	text bool
-	// page is the URL's query of the next page, from the document; "" is none.
+	// page returns the query of the next page, from the document; "" is none.
 	page func(doc []byte) string
-	// location is the path of what was made, from the document; below Prefix.
+	// location returns the path of the created resource below Prefix, from the document.
 	location func(doc []byte) string
 }
 
@@ -84,7 +84,7 @@ func (c call) all(name string, values []string) call {
 	return c
 }
 
-// csv adds an option that takes a list with commas, in which a value with one is quoted.
+// csv adds an option that takes a comma-separated list, in which values with a comma are quoted.
 func (c call) csv(name string, values []string) call {
 	for _, v := range values {
 		c = c.option(name, `"`+strings.ReplaceAll(v, `"`, `""`)+`"`)
@@ -92,17 +92,17 @@ func (c call) csv(name string, values []string) call {
 	return c
 }
 
-// do is the command of words, with args behind it.
+// do returns a call of words with args.
 func do(words string, args ...string) call { return call{words: strings.Fields(words), args: args} }
 
-// command is do for a verb that prints no document.
+// command is like do for a verb that prints no document.
 func command(words string, args ...string) call {
 	c := do(words, args...)
 	c.text = true
 	return c
 }
 
-// add makes an operation, whose answer is a D.
+// add registers an operation that returns a D.
 func add[I, D any](a *API, op operation, call func(*I) call) {
 	code := op.status
 	if code == 0 {
@@ -119,7 +119,7 @@ func add[I, D any](a *API, op operation, call func(*I) call) {
 		})
 }
 
-// described is an operation as the document has it.
+// described returns the OpenAPI description of an operation.
 func (a *API) described(op operation, code int, content map[string]*huma.MediaType) huma.Operation {
 	registry := a.huma.OpenAPI().Components.Schemas
 	text := func(name, about string) *huma.Param {
@@ -152,7 +152,7 @@ func (a *API) described(op operation, code int, content map[string]*huma.MediaTy
 	return h
 }
 
-// run answers with what a command prints.
+// run responds with the output of a command.
 func (a *API) run(w http.ResponseWriter, r *http.Request, op operation, code int, c call) {
 	var out, errs bytes.Buffer
 	exit := a.Run(r.Context(), identity(r.Context()), c.argv(), strings.NewReader(c.stdin), &out, &errs)
@@ -196,7 +196,7 @@ func problemIn(doc []byte) (p status.Problem, is bool) {
 
 func (a *API) fail(w http.ResponseWriter, r *http.Request, op operation, p status.Problem, exit int) {
 	if p.Error == "" {
-		p = status.Problem{Error: "the server failed at this; its log has the details", Kind: fault.Internal.String(), Exit: exit}
+		p = status.Problem{Error: "internal server error; see the server's log", Kind: fault.Internal.String(), Exit: exit}
 	}
 	out := problemOf(r.Method, op.lookup, p)
 	if out.Status == http.StatusServiceUnavailable {
@@ -208,7 +208,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, op operation, p statu
 	WriteProblem(w, out)
 }
 
-// next is the query of the page behind one that is full.
+// next returns the query of the page after a full one.
 func next(limit int, cursors func(doc []byte) []string) func([]byte) string {
 	return func(doc []byte) string {
 		all := cursors(doc)

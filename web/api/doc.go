@@ -1,12 +1,11 @@
-// Package api is the HTTP API, version 1: what the verbs do, as resources.
+// Package api implements version 1 of the HTTP API, which exposes the verbs as resources.
 //
-// It owns the operations, their OpenAPI document, the stored answers to requests with an Idempotency-Key, and the limits of requests. It decides
-// nothing: each operation is a command line for Run, which is the one implementation of the verbs (ADR 9), so rights, the audit log and the words of a refusal are
-// those of the command line and of ssh. Whose request it is, the caller of Serve says.
+// It owns the operations, their OpenAPI document, the stored responses to requests with an Idempotency-Key, and rate limits. It decides nothing: each operation
+// is a command line for Run, the only implementation of the verbs (ADR 9), so permissions, audit log and error messages are those of the command line and of
+// ssh. The caller of Serve determines the identity of a request.
 //
-// Invariants: what a client sends never becomes an option of a command line, only the value of one or what is behind "--". A read-only
-// identity gets no further than GET. A request with an Idempotency-Key is run once, or its end is unknown and the second one is told so.
+// Invariants: client input never becomes an option of a command line, only the value of an option or an argument after "--". A read-only identity can only use
+// GET. A request with an Idempotency-Key is run once, or its result is unknown and a repetition is told so.
 //
-// An API serves any number of goroutines; those of one idempotency key exclude each other. A crash leaves a key whose answer is not
-// known, until it expires.
+// An API is safe for concurrent use; requests with the same idempotency key exclude each other. A crash leaves a key without a known response until it expires.
 package api

@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// writeIdle is how long one write waits for a client that does not read.
+	// writeIdle is the timeout of a write to a client that does not read.
 	writeIdle = time.Minute
 )
 
-// streams are the operations whose answer goes on.
+// streams are the operations with streaming responses.
 func (a *API) streams() {
 	type events struct {
 		OnProject
@@ -57,7 +57,7 @@ func (a *API) streams() {
 	})
 }
 
-// follow writes the lines of a command as they come. The request ends when its session or token does: the web server sees to that.
+// follow writes the lines of a command as they arrive. The web server ends the request when its session or token ends.
 func (a *API) follow(w http.ResponseWriter, r *http.Request, op operation, c call, s *stream) {
 	ctx := r.Context()
 	_ = s.control.SetReadDeadline(time.Time{}) // a recorder in tests has none
@@ -75,7 +75,7 @@ func (a *API) follow(w http.ResponseWriter, r *http.Request, op operation, c cal
 	}
 }
 
-// stream takes the lines of a command, each an event, and writes those that were not seen.
+// stream receives the lines of a command, each an event, and writes those that the client has not seen.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -127,7 +127,7 @@ func (s *stream) begin() {
 	s.w.WriteHeader(http.StatusOK)
 }
 
-// write has a deadline of its own: a reader that stopped reading ends.
+// write sets its own deadline, so a client that stopped reading is disconnected.
 func (s *stream) write(p []byte) error {
 	if !s.begun {
 		s.begin()

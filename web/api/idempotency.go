@@ -17,24 +17,24 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// migration1 makes the table of answers. answer is NULL while the request runs, and for ever where the server died meanwhile.
+// migration1 creates the table of responses. answer is NULL while the request runs, and stays so if the server died during it.
 const migration1 = `CREATE TABLE web_answers (id TEXT PRIMARY KEY, request TEXT NOT NULL, at INTEGER NOT NULL, status INTEGER, header TEXT, body BLOB)`
 
 const (
-	// keepAnswers is how long an answer is kept, maxAnswers how many are.
+	// keepAnswers is how long responses are kept, maxAnswers how many.
 	keepAnswers = 24 * time.Hour
 	maxAnswers  = 10000
-	// maxIdempotencyKey is how long a key may be.
+	// maxIdempotencyKey is the maximum length of a key.
 	maxIdempotencyKey = 255
 )
 
-// inFlight are the keys whose requests run now.
+// inFlight contains the keys of running requests.
 type inFlight struct {
 	mu  sync.Mutex
 	ids map[string]bool
 }
 
-// begin reports whether id was free, and takes it.
+// begin marks id as running; it reports false if it already is.
 func (f *inFlight) begin(id string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -62,7 +62,7 @@ func digest(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// once runs a request with an Idempotency-Key (draft-ietf-httpapi-idempotency-key-header) the first time, and answers the same again later.
+// once runs a request with an Idempotency-Key (draft-ietf-httpapi-idempotency-key-header) the first time, and later repeats its response.
 func (a *API) once(w http.ResponseWriter, r *http.Request, key string) {
 	refuse := func(status int, kind fault.Kind, detail string) {
 		WriteProblem(w, Problem{Status: status, Detail: detail, Kind: kind.String(), Exit: kind.ExitCode()})
@@ -94,7 +94,7 @@ func (a *API) once(w http.ResponseWriter, r *http.Request, key string) {
 	switch {
 	case err != nil:
 		a.Log.Error().Err(err).Msg("idempotency key")
-		refuse(http.StatusInternalServerError, fault.Internal, "the server failed at this; its log has the details")
+		refuse(http.StatusInternalServerError, fault.Internal, "internal server error; see the server's log")
 	case known == otherRequest:
 		refuse(http.StatusUnprocessableEntity, fault.Usage, "another request had this Idempotency-Key")
 	case known == cutOff:
@@ -112,7 +112,7 @@ func (a *API) once(w http.ResponseWriter, r *http.Request, key string) {
 	}
 }
 
-// recall is what is known of a key.
+// recall is the stored state of a key.
 type recall int
 
 const (
@@ -122,7 +122,7 @@ const (
 	answered
 )
 
-// remembered looks a key up, and notes that its request begins where it is new.
+// remembered looks up a key; a new one is recorded as running.
 func (a *API) remembered(ctx context.Context, id, request string) (recall, *Answer, error) {
 	now := a.Now()
 	_, err := a.DB.ExecContext(ctx, `DELETE FROM web_answers WHERE at < ?1 OR rowid <= (SELECT rowid FROM web_answers ORDER BY rowid DESC LIMIT 1 OFFSET ?2)`, now.Add(-keepAnswers).Unix(), maxAnswers)
@@ -149,7 +149,7 @@ func (a *API) remembered(ctx context.Context, id, request string) (recall, *Answ
 	return answered, out, json.Unmarshal([]byte(header.String), &out.Headers)
 }
 
-// remember stores an answer. One that says to try again is forgotten: trying again is right.
+// remember stores a response, except one that asks the client to try again.
 func (a *API) remember(ctx context.Context, id string, out *Answer) error {
 	if out.Status == http.StatusServiceUnavailable || out.Status == http.StatusTooManyRequests {
 		_, err := a.DB.ExecContext(ctx, `DELETE FROM web_answers WHERE id = ?`, id)

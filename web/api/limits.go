@@ -7,7 +7,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// limits bound how many requests each credential sends.
+// limits limits the request rate of each credential.
 type limits struct {
 	rate rate.Limit
 	now  func() time.Time
@@ -16,17 +16,17 @@ type limits struct {
 	all map[string]*rate.Limiter
 }
 
-// burst is how many seconds' worth of requests may come at once.
+// burst is the size of a burst, in seconds of the allowed rate.
 const burst = 5
 
-// maxLimiters is how many credentials are told apart before all are forgotten: each may send its burst again then.
+// maxLimiters is how many credentials are tracked before all are reset, after which each may send a burst again.
 const maxLimiters = 10000
 
 func newLimits(perSecond float64, now func() time.Time) *limits {
 	return &limits{rate: rate.Limit(perSecond), now: now, all: map[string]*rate.Limiter{}}
 }
 
-// take counts a request; wait is how long it is too early, 0 where it may go on.
+// take counts a request; wait is how long the client has to wait, 0 if the request is allowed.
 func (l *limits) take(who string) (wait time.Duration) {
 	if l.rate == 0 {
 		return 0

@@ -27,7 +27,7 @@ func (a *API) notifications() {
 			}
 			return c
 		})
-	add[sink, status.NotificationTest](a, operation{method: http.MethodPost, path: "/notifications/sinks/{sink}/test", id: "testSink", tag: "notifications", summary: "Send a notification to a sink, and say what became of it", lookup: true,
+	add[sink, status.NotificationTest](a, operation{method: http.MethodPost, path: "/notifications/sinks/{sink}/test", id: "testSink", tag: "notifications", summary: "Send a test notification to a sink", lookup: true,
 		about: "It waits for the first attempt, and answers 200 where the sink did not take it, too: state and error say so."},
 		func(in *sink) call { return do("notify test", in.Sink) })
 	add[nothing, Text](a, operation{method: http.MethodPost, path: "/notifications/retry", id: "retryNotifications", tag: "notifications", summary: "Deliver now what waits or was given up"},

@@ -14,7 +14,7 @@ import (
 	"corpus-git/project/status"
 )
 
-// schemaName names the schemas of the document: by the type, and by the package, too, where two packages have one of that name.
+// schemaName names the schemas of the document by type, with the package if two packages have a type of that name.
 func schemaName(t reflect.Type, hint string) string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -34,7 +34,7 @@ func schemaName(t reflect.Type, hint string) string {
 	return huma.DefaultSchemaNamer(t, hint)
 }
 
-// OnProject is the input of what has a project and nothing else.
+// OnProject is the input of operations whose only parameter is a project.
 type OnProject struct {
 	Name string `path:"name" maxLength:"128" doc:"The project"`
 }
@@ -45,7 +45,7 @@ type paged struct {
 	Cursor string `query:"cursor" maxLength:"64" doc:"As in the Link header of the page before"`
 }
 
-// nothing is the input of what takes none.
+// nothing is the input of operations without parameters.
 type nothing struct{}
 
 // register adds all operations.
@@ -183,12 +183,12 @@ func (a *API) deployments() {
 		})
 }
 
-// Settings are the body of what takes KEY=VALUE.
+// Settings is the body of operations that accept KEY=VALUE.
 type Settings struct {
 	Set map[string]string `json:"set,omitempty" doc:"Stands in the configuration above the pillar, for this run only; values are YAML"`
 }
 
-// args are the settings as arguments.
+// args returns the settings as arguments.
 func (s Settings) args() (out []string) {
 	for k, v := range s.Set {
 		out = append(out, k+"="+v)
@@ -197,7 +197,7 @@ func (s Settings) args() (out []string) {
 	return out
 }
 
-// started is a call whose deployment goes on when the answer says where it is.
+// started returns a call that starts a deployment and responds with its location.
 func started(name string, c call) call {
 	c = c.option("detach", true)
 	c.location = func(doc []byte) string {
@@ -208,13 +208,13 @@ func started(name string, c call) call {
 	return c
 }
 
-// queued is the operation of what becomes a deployment.
+// queued describes an operation that starts a deployment.
 func queued(path, id, summary string) operation {
 	return operation{method: http.MethodPost, path: "/projects/{name}" + path, id: id, tag: "deployments", summary: summary, status: http.StatusAccepted,
 		about: "Answers when the deployment is in the queue; Location is where it is, and /events below that follows it."}
 }
 
-// runs are what becomes a deployment: the answer comes when it is in the queue.
+// runs registers the operations that start a deployment; they respond when it is in the queue.
 func (a *API) runs() {
 	type deploy struct {
 		OnProject
@@ -293,7 +293,7 @@ func (a *API) runs() {
 		}
 		return started(in.Name, c)
 	})
-	add[OnProject, status.DeploymentDocument](a, queued("/check", "check", "Run the checks of what is live"), func(in *OnProject) call { return started(in.Name, do("check", in.Name)) })
+	add[OnProject, status.DeploymentDocument](a, queued("/check", "check", "Run the checks of the live release"), func(in *OnProject) call { return started(in.Name, do("check", in.Name)) })
 	type converge struct {
 		OnProject
 		Body *struct {
@@ -387,7 +387,7 @@ func (a *API) server() {
 	add[nothing, status.Build](a, op("/version", "version", "The server's version"), func(*nothing) call { return do("version") })
 	add[nothing, status.HostKeys](a, op("/host-keys", "hostKeys", "The server's SSH host keys"), func(*nothing) call { return do("host-key") })
 	add[nothing, access.UserDocument](a, op("/user", "whoAmI", "Whose request this is"), func(*nothing) call { return do("user show") })
-	add[gc, status.Maintenance](a, operation{method: http.MethodPost, path: "/gc", id: "gc", tag: "server", summary: "Consolidate packs and remove objects that nothing refers to"},
+	add[gc, status.Maintenance](a, operation{method: http.MethodPost, path: "/gc", id: "gc", tag: "server", summary: "Consolidate packs and remove unreachable objects"},
 		func(in *gc) call {
 			c := do("gc")
 			if b := in.Body; b != nil {

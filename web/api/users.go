@@ -6,7 +6,7 @@ import (
 	"corpus-git/access"
 )
 
-// users are the operations on users, keys, tokens and rights.
+// users registers the operations on users, keys, tokens and permissions.
 func (a *API) users() {
 	type One struct {
 		User string `path:"user" maxLength:"64"`
@@ -49,7 +49,7 @@ func (a *API) users() {
 		}
 		return c
 	})
-	for verb, summary := range map[string]string{"disable": "Keep a user from logging in", "enable": "Let a user that was disabled log in again"} {
+	for verb, summary := range map[string]string{"disable": "Keep a user from logging in", "enable": "Enable a disabled user"} {
 		add[One, Text](a, op(http.MethodPost, "/users/{user}/"+verb, verb+"User", summary), func(in *One) call { return command("user "+verb, in.User) })
 	}
 	add[One, Text](a, op(http.MethodDelete, "/users/{user}", "removeUser", "Remove a user with its keys, tokens and rights"), func(in *One) call { return command("user remove", in.User) })

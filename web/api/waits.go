@@ -7,7 +7,7 @@ import (
 	"corpus-git/signals"
 )
 
-// waits are what deployments wait for, and the signals of users. Who has no account signals at the address of the signal.
+// waits registers the operations on waits and signals of users. Senders without an account use the address of a signal.
 func (a *API) waits() {
 	type list struct {
 		OnProject
@@ -26,7 +26,7 @@ func (a *API) waits() {
 	}
 	add[list, signals.Document](a, operation{method: http.MethodGet, path: "/projects/{name}/waits", id: "listWaits", tag: "waits", summary: "List what deployments wait for, newest first"},
 		func(in *list) call { return do("waits", in.Name).option("limit", in.Limit) })
-	add[signal, signals.Answer](a, operation{method: http.MethodPost, path: "/projects/{name}/waits/{wait}/signals", id: "signal", tag: "waits", summary: "Tell a deployment that waits to go on, or that it failed", lookup: true,
+	add[signal, signals.Answer](a, operation{method: http.MethodPost, path: "/projects/{name}/waits/{wait}/signals", id: "signal", tag: "waits", summary: "Send a signal to a waiting deployment", lookup: true,
 		about: "409 where the wait has ended, or where the same sender has said something else before."},
 		func(in *signal) call {
 			c := do("signal", in.Name, in.Wait)

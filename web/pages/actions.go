@@ -8,7 +8,7 @@ import (
 	"corpus-git/project"
 )
 
-// actionBody is a form that deploys, and what was typed there when it is shown again.
+// actionBody is the data of a form that deploys, with the entered values if it is shown again.
 type actionBody struct {
 	projectHead
 	Problem *problem
@@ -19,7 +19,7 @@ type actionBody struct {
 	Tasks  []string
 }
 
-// Or is what was typed in a field, or a first value.
+// Or returns the entered value of a field, or a default.
 func (b actionBody) Or(field, first string) string {
 	if b.Typed.Has(field) {
 		return b.Typed.Get(field)
@@ -27,7 +27,7 @@ func (b actionBody) Or(field, first string) string {
 	return first
 }
 
-// acting is what the forms of a project begin with: the reader may deploy.
+// acting checks that the reader may deploy, and returns the common data of a project's forms.
 func (p *Pages) acting(r *http.Request) (actionBody, error) {
 	head, _, err := p.open(r, project.Deploy)
 	if err == nil && !head.May.Deploy {
@@ -36,7 +36,7 @@ func (p *Pages) acting(r *http.Request) (actionBody, error) {
 	return actionBody{projectHead: head, Typed: r.PostForm}, err
 }
 
-// again shows a form with what was wrong.
+// again shows a form with an error.
 func (p *Pages) again(w http.ResponseWriter, r *http.Request, template, title string, b actionBody, wrong error) error {
 	status := http.StatusOK
 	if wrong != nil {
@@ -58,7 +58,7 @@ func (p *Pages) deployForm(w http.ResponseWriter, r *http.Request) error {
 	return p.again(w, r, "deploy.html", "Deploy "+string(b.Project.Name), b, nil)
 }
 
-// run is the body of what the API deploys and plans.
+// run returns the request body for deploy and plan.
 type run struct {
 	Set       map[string]string `json:"set,omitempty"`
 	Only      []string          `json:"only,omitempty"`
@@ -87,7 +87,7 @@ func (p *Pages) deploy(w http.ResponseWriter, r *http.Request) error {
 	return done(w, r, at)
 }
 
-// rollbackTo is the form's page with the deployment that it would make live again.
+// rollbackTo returns the form's page with the deployment that it would make live again.
 func (p *Pages) rollbackTo(r *http.Request, id string) (actionBody, error) {
 	b, err := p.acting(r)
 	if err != nil || id == "" {
@@ -138,7 +138,7 @@ func (p *Pages) rollback(w http.ResponseWriter, r *http.Request) error {
 	return done(w, r, at)
 }
 
-// canceling is the page of a deployment that would be cancelled.
+// canceling returns the page of a deployment that would be cancelled.
 func (p *Pages) canceling(r *http.Request) (actionBody, error) {
 	b, err := p.acting(r)
 	if err != nil {
@@ -171,7 +171,7 @@ func (p *Pages) cancel(w http.ResponseWriter, r *http.Request) error {
 	return done(w, r, at)
 }
 
-// tasked is the page of a project's tasks.
+// tasked returns the page of a project's tasks.
 func (p *Pages) tasked(r *http.Request) (actionBody, error) {
 	b, err := p.acting(r)
 	if err == nil && p.Tasks != nil {
@@ -210,7 +210,7 @@ func (p *Pages) task(w http.ResponseWriter, r *http.Request) error {
 	return done(w, r, at)
 }
 
-// forAdmins refuses everybody who may not do everything.
+// forAdmins requires an administrator.
 func (p *Pages) forAdmins(r *http.Request) error {
 	admin, err := p.Access.IsAdmin(r.Context(), p.reader.Identity(r))
 	if err == nil && !admin {
@@ -219,7 +219,7 @@ func (p *Pages) forAdmins(r *http.Request) error {
 	return err
 }
 
-// acts is forAdmins of what changes something.
+// acts is forAdmins for requests that change something.
 func (p *Pages) acts(r *http.Request) error {
 	err := p.forAdmins(r)
 	if err == nil && p.reader.Identity(r).ReadOnly {

@@ -17,7 +17,7 @@ import (
 // maxApprovals is how many requests for approval are read for a page.
 const maxApprovals = 200
 
-// approvalOf is the request for approval that a deployment made, nil where it made none or it is no longer known.
+// approvalOf returns the request for approval that a deployment made, nil if it made none or it is no longer known.
 func (p *Pages) approvalOf(ctx context.Context, rec project.Record) (*approval.Request, error) {
 	if p.Approvals == nil || !asksApproval(rec) {
 		return nil, nil
@@ -37,7 +37,7 @@ func asksApproval(rec project.Record) bool {
 	return rec.State == project.Refused && rec.Result != nil && strings.HasPrefix(rec.Result.Reason, demands.Waiting)
 }
 
-// openApprovals are the open requests of a project, the newest first.
+// openApprovals returns the open requests of a project, the newest first.
 func (p *Pages) openApprovals(ctx context.Context, name project.Name) ([]approval.Request, error) {
 	if p.Approvals == nil {
 		return nil, nil
@@ -49,7 +49,7 @@ func (p *Pages) openApprovals(ctx context.Context, name project.Name) ([]approva
 type mayDecide struct {
 	// Approve counts for the request. Reject ends it, which who asked may do, too.
 	Approve, Reject bool
-	// BreakGlass: may deploy it without others.
+	// BreakGlass: may deploy without approval by others.
 	BreakGlass bool
 	// Own: the reader asked for it.
 	Own bool

@@ -12,7 +12,7 @@ import (
 	"corpus-git/project/status"
 )
 
-// bars are how long the parts of a deployment took, beside each other: widths are thousandths of the whole.
+// bars shows the durations of the parts of a deployment side by side; widths are thousandths of the total.
 type bars struct {
 	Bars []bar
 	// Text says the same in words.
@@ -24,10 +24,10 @@ type bar struct {
 	Text            string
 }
 
-// classes is how many colours there are for parts.
+// classes is the number of colours for parts.
 const classes = 6
 
-// barsOf shows procedures, and in place of install its steps.
+// barsOf shows procedures, and the steps of install instead of install.
 func barsOf(r *project.Result) (out bars) {
 	if r == nil {
 		return out
@@ -65,7 +65,7 @@ func barsOf(r *project.Result) (out bars) {
 // maxBars is how many parts are shown by themselves.
 const maxBars = 12
 
-// longest keeps the longest parts in their order, and puts the others together.
+// longest keeps the longest parts in their order, and merges the others.
 func longest(parts []project.Timing) []project.Timing {
 	if len(parts) <= maxBars {
 		return parts

@@ -45,7 +45,7 @@ func (d cfgDocument) rows(search string, most int) (out []cfgRow, cut bool) {
 	return out, cut
 }
 
-// origin is the layer of a value: its own, or that of what it is in.
+// origin returns the layer of a value: its own, or that of what it is in.
 func (d cfgDocument) origin(key string) string {
 	for {
 		if o, ok := d.Origins[key]; ok {

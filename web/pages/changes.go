@@ -13,10 +13,10 @@ import (
 	"corpus-git/project"
 )
 
-// changesEvery is how often a follower's page is compared.
+// changesEvery is how often a page is checked for changes.
 const changesEvery = time.Second
 
-// changes tells a script, by server-sent events, when what its page shows is no longer so: the page of one project, or that of all.
+// changes notifies a script by server-sent events when its page is out of date: the page of one project, or of all.
 func (p *Pages) changes(w http.ResponseWriter, r *http.Request) error {
 	if r.PathValue("name") != "" {
 		if _, _, err := p.readable(r); err != nil {
@@ -60,7 +60,7 @@ func (p *Pages) changes(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// mark differs where what runs or ended differs.
+// mark returns a text that changes when deployments start or end.
 func (p *Pages) mark(ctx context.Context, r *http.Request) (string, error) {
 	h := sha256.New()
 	var names []project.Name

@@ -29,7 +29,7 @@ type deploymentBody struct {
 	Decide   mayDecide
 }
 
-// deployOf is the form that deploys as a plan was made; values that are secret in the pillar are not recorded, and are typed again.
+// deployOf returns the form that deploys as a plan was made; values that are secret in the pillar are not recorded, and are typed again.
 func deployOf(rec project.Record) string {
 	var set []string
 	for _, s := range rec.Set {

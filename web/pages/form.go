@@ -11,25 +11,25 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// maxForm bounds what a form sends, in bytes; a public key is the largest thing.
+// maxForm is the maximum size of a form, in bytes; a public key is the largest thing sent.
 const maxForm = 128 << 10
 
-// token is what the forms of a page carry: who does not know the reader's credential cannot make it. A page of another site that has a browser send a form knows
-// nothing that would let it. (The cookie is SameSite=Strict, and Sec-Fetch-Site and Origin are looked at before: three reasons of which one is enough.)
+// token returns the CSRF token of forms, derived from the reader's credential, which another site does not know. (In addition the cookie is SameSite=Strict,
+// and Sec-Fetch-Site and Origin are checked; each of the three is sufficient.)
 func (p *Pages) token(r *http.Request) string {
 	mac := hmac.New(sha256.New, []byte(p.reader.Secret(r)))
 	mac.Write([]byte("corpus-git form"))
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// once is a key by which the API does nothing twice, however often a form is sent.
+// once returns an idempotency key for a form.
 func once() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails: crypto/rand
 	return hex.EncodeToString(b[:])
 }
 
-// Parse reads a form that one of our pages showed to this reader.
+// Parse reads a form that was shown to this reader.
 func (p *Pages) Parse(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
@@ -47,13 +47,13 @@ func refused(text string) error {
 	return out
 }
 
-// done answers a form that was sent: with the page of what was made.
+// done responds to a form with a redirect to the page of the result.
 func done(w http.ResponseWriter, r *http.Request, at string) error {
 	http.Redirect(w, r, at, http.StatusSeeOther)
 	return nil
 }
 
-// words splits what was typed in a field that takes several names.
+// words splits the value of a field that accepts several names.
 func words(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\r' || r == '\n' })
 }

@@ -126,7 +126,7 @@ func (p *Pages) running(r *http.Request, names []project.Name, b *homeBody) erro
 	return nil
 }
 
-// failed are the projects whose newest deployment that ended did not succeed.
+// failed returns the projects whose newest deployment that ended did not succeed.
 func (p *Pages) failed(r *http.Request, names []project.Name) (map[project.Name]bool, error) {
 	if p.Recent == nil {
 		return map[project.Name]bool{}, nil

@@ -56,7 +56,7 @@ func stateClass(s project.State) string {
 	return "busy"
 }
 
-// unitClass is how the state of a unit looks.
+// unitClass returns how the state of a unit looks.
 func unitClass(u project.UnitState) string {
 	switch u.State {
 	case project.UnitActive:

@@ -64,7 +64,7 @@ func planClass(text string) string {
 	return ""
 }
 
-// lister turns events into lines.
+// lister converts events to lines.
 type lister struct {
 	buf     bytes.Buffer
 	console *event.Console
@@ -115,11 +115,11 @@ type part struct {
 }
 
 const (
-	// partBytes is about what the lines of a part take on a page, lineBytes what one takes beside its text.
+	// partBytes is the approximate size of the lines of a part on a page, lineBytes the overhead of a line.
 	partBytes, lineBytes = 80 << 10, 105
 )
 
-// partAt reads one part of a log: n counts from 1, 0 is the last one. With a search it has the lines of all parts that hold a text.
+// partAt reads a part of a log: n counts from 1, 0 is the last one. With a search it contains the matching lines of all parts.
 func partAt(events iter.Seq2[event.Event, error], n int, search string) part {
 	out := part{Search: search, Of: 1}
 	l, size, found := newLister(), 0, 0
@@ -165,7 +165,7 @@ func partAt(events iter.Seq2[event.Event, error], n int, search string) part {
 	return out
 }
 
-// weight is about what a line takes on a page: what is escaped is longer there.
+// weight estimates the size of a line on a page, including escapes.
 func weight(l logLine) int {
 	n := len(l.Text) + lineBytes
 	for _, c := range []byte(l.Text) {
@@ -197,7 +197,7 @@ func within(groups []group, e event.Event, line logLine) []group {
 	return groups
 }
 
-// closed folds the group of a step that ended well.
+// closed folds the group of a successful step.
 func closed(groups []group, e event.Event) []group {
 	if e.Kind != event.StepDone || len(groups) == 0 || groups[len(groups)-1].Name != e.Step {
 		return groups
@@ -211,10 +211,10 @@ func closed(groups []group, e event.Event) []group {
 	return groups
 }
 
-// stillValid is how often a long answer asks whether its reader may still read.
+// stillValid is how often a streaming response checks whether its reader may still read.
 const stillValid = 15 * time.Second
 
-// guarded is the context of a long answer: it ends when its reader may no longer log in.
+// guarded returns the context of a streaming response, which ends when its reader may no longer log in.
 func (p *Pages) guarded(r *http.Request) (context.Context, func()) {
 	ctx, stop := context.WithCancel(r.Context())
 	go func() {
@@ -236,8 +236,7 @@ func (p *Pages) guarded(r *http.Request) (context.Context, func()) {
 	return ctx, stop
 }
 
-// lines follows a deployment. A script gets server-sent events (HTML, "Server-sent events"); anybody else plain text that
-// grows until the deployment has ended, which a browser without JavaScript shows in a frame-less link.
+// lines follows a deployment. A script gets server-sent events (HTML, "Server-sent events"); other clients get plain text until the deployment has ended.
 func (p *Pages) lines(w http.ResponseWriter, r *http.Request) error {
 	rec, _, err := p.record(r)
 	if err != nil {
@@ -280,7 +279,7 @@ func (p *Pages) lines(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// written is an event as it is sent.
+// written returns an event as it is sent.
 func written(e event.Event, lines []logLine, sse bool) []byte {
 	var b bytes.Buffer
 	if !sse {

@@ -46,7 +46,7 @@ type Runs interface {
 // Recent are the newest deployments of many projects; *recent.Table satisfies it.
 type Recent interface {
 	Newest(ctx context.Context, names []project.Name, n int) (map[project.Name][]status.Mark, error)
-	// Failed are those whose newest that has ended did not go well.
+	// Failed returns those whose newest that has ended did not go well.
 	Failed(ctx context.Context, names []project.Name) (map[project.Name]bool, error)
 }
 
@@ -61,24 +61,24 @@ type API interface {
 	Serve(w http.ResponseWriter, r *http.Request, who access.Identity)
 }
 
-// Config is what the pages work with. What is nil is not shown, but Status, Runs, Access and API are needed.
+// Config contains the dependencies of the pages. Status, Runs, Access and API are required; parts of the pages whose dependency is nil are not shown.
 type Config struct {
 	Status Status
 	Runs   Runs
 	Recent Recent
-	// Events reads the log of a deployment as far as it is written, without waiting.
+	// Events reads the log of a deployment written so far, without waiting.
 	Events func(name project.Name, id project.ID) iter.Seq2[event.Event, error]
-	// Subjects gives what commits of a repository say of themselves, as far as it has them.
+	// Subjects returns subject and author of those commits that the repository has.
 	Subjects func(ctx context.Context, name project.Name, repo project.Repo, commits []project.Commit) (map[project.Commit]project.Subject, error)
 	// Approvals are the requests for approval of a project, the newest first; with open only those that wait.
 	Approvals func(ctx context.Context, name project.Name, open bool, limit int) ([]approval.Request, error)
 	// Tasks are the names of the tasks of what is live.
 	Tasks func(name project.Name) ([]string, error)
-	// Units gives what a project runs, with the last lines of their logs.
+	// Units returns the units of a project with the last lines of their logs.
 	Units func(ctx context.Context, name project.Name) ([]project.UnitState, error)
 	// Checks are the checks that run periodically.
 	Checks Checks
-	// Access knows what a reader may do.
+	// Access checks permissions.
 	Access access.Authority
 	API    API
 	// Run runs a verb for somebody, as over ssh, and gives the exit status: see api.Run.
@@ -92,11 +92,11 @@ type Config struct {
 	Log  zerolog.Logger
 }
 
-// Reader says who reads.
+// Reader identifies the user of a request.
 type Reader interface {
 	// Identity is whose request it is, who has logged in.
 	Identity(r *http.Request) access.Identity
-	// Secret is what the request carries to say so, which no other site knows; "" for none.
+	// Secret returns the credential of the request, which no other site knows; "" for none.
 	Secret(r *http.Request) string
 }
 
@@ -178,7 +178,7 @@ func (p *Pages) Register(mux *http.ServeMux) {
 	}
 }
 
-// page is what every template gets.
+// page is the data of every template.
 type page struct {
 	Title, Host, Release string
 	Now                  time.Time
@@ -195,7 +195,7 @@ type page struct {
 	Body any
 }
 
-// Show renders a page, whole before the first byte is sent.
+// Show renders a page completely before it sends the first byte.
 func (p *Pages) Show(w http.ResponseWriter, r *http.Request, code int, name string, v page) {
 	who := p.reader.Identity(r)
 	v.Host, v.Release, v.Now, v.Reader = p.Host, p.Build.Release, p.Now(), who.Name
@@ -207,7 +207,7 @@ func (p *Pages) Show(w http.ResponseWriter, r *http.Request, code int, name stri
 	var b bytes.Buffer
 	if err := p.parsed[name].Execute(&b, v); err != nil {
 		p.Log.Error().Err(err).Str("path", r.URL.Path).Msg("page")
-		http.Error(w, "the server failed at this page; its log has the details", http.StatusInternalServerError)
+		http.Error(w, "internal server error; see the server's log", http.StatusInternalServerError)
 		return
 	}
 	h := w.Header()
@@ -217,10 +217,10 @@ func (p *Pages) Show(w http.ResponseWriter, r *http.Request, code int, name stri
 	_, _ = printable.TextWriter{W: w}.Write(b.Bytes())
 }
 
-// policy lets pages load what is ours, and send their forms here.
+// policy is the Content-Security-Policy: only our own assets, and forms only to this server.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-// Login shows the form in which somebody logs in; wrong is what was wrong with what was typed before.
+// Login shows the login form; wrong is the error of the previous attempt.
 func (p *Pages) Login(w http.ResponseWriter, r *http.Request, code int, wrong string) {
 	p.Show(w, r, code, "login.html", page{Title: "Log in", Body: wrong})
 }

@@ -19,7 +19,7 @@ type tab struct {
 	Here       bool
 }
 
-// tabs are those that the reader may open.
+// tabs returns the tabs that the reader may open.
 func (p *Pages) tabs(r *http.Request, name project.Name, rights access.Rights) (out []tab) {
 	add := func(ok bool, text string, more ...string) {
 		if path := pathOf(name, more...); ok {
@@ -33,27 +33,27 @@ func (p *Pages) tabs(r *http.Request, name project.Name, rights access.Rights) (
 	verbs := p.Run != nil
 	add(verbs && rights.Can(name, project.Configure), "Configuration", "cfg")
 	add(verbs && rights.Can(name, project.Admin), "Access", "access")
-	// The outbox reports all projects: like its verb, it is for administrators of the server.
+	// The outbox contains all projects; like its verb, it requires an administrator of the server.
 	admin, err := p.Access.IsAdmin(r.Context(), p.reader.Identity(r))
 	add(verbs && err == nil && admin, "Notifications", "notifications")
 	add(verbs && rights.Can(name, project.Admin), "Audit", "audit")
 	return out
 }
 
-// may is what the reader may do on a project.
+// may contains the reader's permissions on a project.
 type may struct{ Deploy bool }
 
 func (p *Pages) may(r *http.Request, name project.Name, rights access.Rights) may {
 	return may{Deploy: rights.Can(name, project.Deploy) && !p.reader.Identity(r).ReadOnly}
 }
 
-// projectHead is what the pages of a project begin with.
+// projectHead is the common data of the pages of a project.
 type projectHead struct {
 	Project status.Project
 	May     may
 }
 
-// open is what all pages of a project begin with.
+// open loads the common data of the pages of a project.
 func (p *Pages) open(r *http.Request, want project.Right) (projectHead, access.Rights, error) {
 	name, rights, err := p.allowed(r, want)
 	if err != nil {
@@ -88,7 +88,7 @@ type timelineRow struct {
 	project.Record
 	Code, Pillar project.Subject
 	Bars         bars
-	// Again: it went live, and something else is: one may go back to it.
+	// Again: it was live and no longer is, so a rollback to it is possible.
 	Again bool
 }
 
@@ -136,7 +136,7 @@ func (p *Pages) project(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// subjects are those of the commits that deployments brought, as far as the reader may see the repository that they are in.
+// subjects returns the subjects of deployed commits in repositories that the reader may read.
 func (p *Pages) subjects(ctx context.Context, name project.Name, rights access.Rights, at status.Project, list []project.Record) (code, pillar map[project.Commit]project.Subject) {
 	if p.Subjects == nil || at.RemoteLess || at.Missing {
 		return nil, nil
@@ -159,7 +159,7 @@ func (p *Pages) subjects(ctx context.Context, name project.Name, rights access.R
 	return code, pillar
 }
 
-// unitsWait bounds how long a page waits for systemd and the like.
+// unitsWait is how long a page waits for systemd and similar tools.
 const unitsWait = 5 * time.Second
 
 // shownPeriods is how much of the history of checks a page shows.

@@ -19,23 +19,23 @@ import (
 	"corpus-git/web/api"
 )
 
-// notFound is the error of what does not exist, or may not be known.
+// notFound returns the error for something that does not exist or may not be read.
 func notFound(text string) error { return fault.New(fault.Refused, "", "%s", text) }
 
-// NoPage is the error of a path that leads nowhere.
+// NoPage returns the error for an unknown path.
 func NoPage() error { return notFound("there is no such page") }
 
 func noProject(name project.Name) error {
 	return notFound("there is no project " + string(name) + ", or you have no right on it")
 }
 
-// refusal is an answer of the API that is not a success.
+// refusal is an unsuccessful response of the API.
 type refusal struct{ api.Problem }
 
 // Error implements error.
 func (r refusal) Error() string { return r.Detail }
 
-// code is the HTTP status of an error.
+// code returns the HTTP status of an error.
 func code(err error) int {
 	if r, ok := errors.AsType[refusal](err); ok {
 		return r.Status
@@ -56,7 +56,7 @@ func code(err error) int {
 	return http.StatusInternalServerError
 }
 
-// Fail logs what is our own fault and reports what the client may know.
+// Fail logs internal errors and responds with what the client may know.
 func (p *Pages) Fail(r *http.Request, err error) (int, string) {
 	if r.Context().Err() != nil {
 		return http.StatusServiceUnavailable, "the server is stopping"
@@ -64,12 +64,12 @@ func (p *Pages) Fail(r *http.Request, err error) (int, string) {
 	c := code(err)
 	if _, ours := errors.AsType[refusal](err); c == http.StatusInternalServerError && !ours {
 		p.Log.Error().Err(err).Str("path", r.URL.Path).Msg("request failed")
-		return c, "the server failed at this; its log has the details"
+		return c, "internal server error; see the server's log"
 	}
 	return c, err.Error()
 }
 
-// problem is what a page says of an error.
+// problem returns the message of a page for an error.
 type problem struct{ Text, Hint string }
 
 func (p *Pages) explain(r *http.Request, err error) (int, problem) {
@@ -81,13 +81,13 @@ func (p *Pages) explain(r *http.Request, err error) (int, problem) {
 	return code, out
 }
 
-// Problem answers an error with a page.
+// Problem responds to an error with a page.
 func (p *Pages) Problem(w http.ResponseWriter, r *http.Request, err error) {
 	code, text := p.explain(r, err)
 	p.Show(w, r, code, "problem.html", page{Title: http.StatusText(code), Body: text})
 }
 
-// nilIfGone is nil for an error of writing to a client that went away.
+// nilIfGone returns nil for errors of writing to a client that has disconnected.
 func nilIfGone(r *http.Request, err error) error {
 	if r.Context().Err() != nil {
 		return nil
@@ -95,12 +95,13 @@ func nilIfGone(r *http.Request, err error) error {
 	return err
 }
 
-// readable is the project of the path, which the reader may read, and the reader's rights; one without a right is told what is notified of a project that does not exist.
+// readable returns the project of the path and the reader's permissions on it. Without the permission to read it, the error is that of a project that does not
+// exist.
 func (p *Pages) readable(r *http.Request) (project.Name, access.Rights, error) {
 	return p.allowed(r, project.Read)
 }
 
-// allowed is readable, where a right is needed for what is asked.
+// allowed is readable with an additional permission.
 func (p *Pages) allowed(r *http.Request, want project.Right) (project.Name, access.Rights, error) {
 	name, err := project.ParseName(r.PathValue("name"))
 	if err != nil {
@@ -117,7 +118,7 @@ func (p *Pages) allowed(r *http.Request, want project.Right) (project.Name, acce
 	return name, rights, err
 }
 
-// record is the deployment of the path.
+// record returns the deployment of the path.
 func (p *Pages) record(r *http.Request) (project.Record, access.Rights, error) {
 	name, rights, err := p.readable(r)
 	if err != nil {
@@ -134,7 +135,7 @@ func (p *Pages) record(r *http.Request) (project.Record, access.Rights, error) {
 	return rec, rights, err
 }
 
-// number reads a number from the query, from 1 to max; usual where there is none.
+// number reads a number from 1 to max from the query; usual is the default.
 func number(r *http.Request, key string, usual, max int) (int, error) {
 	text := r.URL.Query().Get(key)
 	if text == "" {
@@ -147,7 +148,7 @@ func number(r *http.Request, key string, usual, max int) (int, error) {
 	return n, nil
 }
 
-// read runs a verb that shows something, as the reader, and takes its document.
+// read runs a verb as the reader and decodes its document.
 func (p *Pages) read(r *http.Request, doc any, words string, args ...string) error {
 	if p.Run == nil {
 		return notFound("this server shows no such page")
@@ -165,7 +166,7 @@ func (p *Pages) read(r *http.Request, doc any, words string, args ...string) err
 	return nil
 }
 
-// change has the API do something as the reader. at is the page of what was made, "" where the answer has none.
+// change sends a request to the API as the reader. at is the page of the created resource, "" if there is none.
 func (p *Pages) change(r *http.Request, method, path string, body any) (at string, err error) {
 	out, err := p.ask(r, method, path, body)
 	if err != nil {
@@ -205,7 +206,7 @@ func (p *Pages) ask(r *http.Request, method, path string, body any) (*api.Answer
 	return out, nil
 }
 
-// pathOf is the path of a project's page.
+// pathOf returns the path of a project's page.
 func pathOf(name project.Name, more ...string) string {
 	out := "/projects/" + url.PathEscape(string(name))
 	for _, m := range more {
@@ -214,13 +215,13 @@ func pathOf(name project.Name, more ...string) string {
 	return out
 }
 
-// deadlineWriter is a response of unlimited duration: each write has a deadline of its own and is flushed.
+// deadlineWriter is a response of unlimited duration; each write has its own deadline and is flushed.
 type deadlineWriter struct {
 	w http.ResponseWriter
 	c *http.ResponseController
 }
 
-// newFlow also lifts the deadline of reading: it would end the request's context in the midst of a long answer.
+// newFlow also removes the read deadline, which would end the request's context during a streaming response.
 func newFlow(w http.ResponseWriter) *deadlineWriter {
 	f := &deadlineWriter{w, http.NewResponseController(w)}
 	_ = f.c.SetReadDeadline(time.Time{}) // a recorder in tests has none

@@ -120,7 +120,7 @@ func (p *Pages) showSystem(w http.ResponseWriter, r *http.Request, wrong error) 
 	return nil
 }
 
-// resident is how many bytes of memory this process has (proc(5), /proc/pid/statm); 0 where that cannot be told.
+// resident returns the resident memory of this process in bytes (proc(5), /proc/pid/statm); 0 if unknown.
 func resident() int64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -137,7 +137,7 @@ func resident() int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// runDoctor has doctor look, which takes longer than a page may, and keeps what it said.
+// runDoctor runs doctor, which may take longer than a page, and stores its output.
 func (p *Pages) runDoctor(w http.ResponseWriter, r *http.Request) error {
 	if err := p.form(w, r); err != nil {
 		return err
@@ -163,7 +163,7 @@ type keysBody struct {
 	ReadOnly bool
 }
 
-// Or is what was typed in a field.
+// Or returns what was typed in a field.
 func (b keysBody) Or(field string) string {
 	if len(b.Typed[field]) == 0 {
 		return ""

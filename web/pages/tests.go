@@ -48,7 +48,7 @@ func newTestsOf(r *project.Result) (out testsOf) {
 	return out
 }
 
-// trend is a column for each deployment that had tests: those that passed below, those that did not above them.
+// trend has a column for each deployment with tests: passed tests below, failed ones above.
 type trend struct {
 	plot
 	Runs []status.TestRun

@@ -5,5 +5,5 @@
 // nothing of a deployment waits for a collector, and what is sent was redacted when it was written. IDs are made from that of the deployment: what is sent
 // twice is the same trace.
 //
-// What a collector does not take is logged and dropped, and so is what a crash leaves in the queue. An Exporter may be used by any number of goroutines.
+// What a collector does not take is logged and dropped, and so is what a crash leaves in the queue. An Exporter is safe for concurrent use.
 package traces

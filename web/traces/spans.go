@@ -55,7 +55,7 @@ func spanID(id project.ID, part string) string {
 	return hex.EncodeToString(h[:8])
 }
 
-// spansOf are the parts of a deployment that has ended, the whole first. A log that cannot be read, or is gone, gives the whole and the wait.
+// spansOf returns the parts of a deployment that has ended, the whole first. A log that cannot be read, or is gone, gives the whole and the wait.
 func spansOf(rec project.Record, events iter.Seq2[event.Event, error]) []span {
 	res := rec.Result
 	if res == nil {
@@ -82,7 +82,7 @@ func spansOf(rec project.Record, events iter.Seq2[event.Event, error]) []span {
 	return append([]span{whole}, b.done...)
 }
 
-// facts are what is said of the whole.
+// facts returns what is said of the whole.
 func facts(rec project.Record) []attribute {
 	out := []attribute{
 		{Key: "corpus.project", Text: string(rec.Project)}, {Key: "corpus.deployment", Text: string(rec.ID)}, {Key: "corpus.trigger", Text: string(rec.Trigger)},
@@ -178,7 +178,7 @@ func (b *builder) end(at time.Time) {
 	}
 }
 
-// latest is the later of two times: a clock that was set back gives no span a negative length.
+// latest returns the later of two times: a clock that was set back gives no span a negative length.
 func latest(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return a

@@ -1,6 +1,7 @@
-// Package agents is what an agent needs beside the server that it is: how it comes to its hub, what it says of its machine, and how its program is replaced.
+// Package agents holds what an agent needs in addition to a server: joining its hub, reporting facts of its machine, and replacing its program.
 //
-// It owns the files of that (layout.State.AgentHub, AgentKey, AgentPrograms). It runs no deployment. A crash leaves what package fleet/agent and package fleet/upgrade say.
+// It owns the files for this (layout.State.AgentHub, AgentKey, AgentPrograms). It runs no deployment. For what a crash leaves see packages fleet/agent and
+// fleet/upgrade.
 package agents
 
 import (
@@ -25,10 +26,10 @@ import (
 	"corpus-git/remote"
 )
 
-// Joining is how an agent comes to its hub.
+// Joining configures how an agent joins its hub.
 type Joining struct{ Token, File string }
 
-// text is the token, "" for none.
+// text returns the token, "" for none.
 func (j Joining) text() (string, error) {
 	if j.File == "" {
 		return j.Token, nil
@@ -42,13 +43,13 @@ func (j Joining) text() (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// Dials reports whether an agent with this state dials in, or is to.
+// Dials reports whether an agent with this state dials in, or should.
 func (j Joining) Dials(state layout.State) bool {
 	_, err := os.Stat(state.AgentHub())
 	return err == nil || j != Joining{}
 }
 
-// Hub is the hub of this machine's agent and its key, after it has joined where a token says so; nil where it has none. Durable on return.
+// Hub returns the hub of this machine's agent and the agent's key, nil if it has none. If there is a token, it joins the hub first. Durable on return.
 func (j Joining) Hub(ctx context.Context, state layout.State) (*agent.Hub, ssh.Signer, error) {
 	text, err := j.text()
 	if err != nil {
@@ -91,7 +92,7 @@ func (j Joining) Hub(ctx context.Context, state layout.State) (*agent.Hub, ssh.S
 	return &hub, key, err
 }
 
-// Hello is what this machine, with these grains, says of itself to another one.
+// Hello returns the description of this machine, with these grains, that is sent to another one.
 func Hello(release string, grains *py.Dict) remote.Hello {
 	h := remote.Hello{Protocol: remote.Protocol, Oldest: remote.OldestProtocol, Release: release, Facts: shown(grains)}
 	files, err := filepath.Glob("/etc/ssh/ssh_host_*_key.pub")
@@ -103,7 +104,7 @@ func Hello(release string, grains *py.Dict) remote.Hello {
 	return h
 }
 
-// shown are the grains of this machine that its hub shows.
+// shown returns the grains that the hub displays.
 func shown(grains *py.Dict) map[string]string {
 	out := map[string]string{}
 	for _, k := range []string{"id", "fqdn", "os", "osrelease", "os_family", "kernelrelease", "cpuarch", "num_cpus", "mem_total", "virtual", "ipv4", "ipv6"} {

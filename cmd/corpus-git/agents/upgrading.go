@@ -17,36 +17,37 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// trialPatience is how long a new program of an agent may take to come back.
-const trialPatience = 2 * time.Minute
+// trialTimeout is how long a new program of an agent may take to connect to the hub.
+const trialTimeout = 2 * time.Minute
 
-// Upgrading is how the program of an agent that dials in is replaced.
+// Upgrading replaces the program of an agent that dials in.
 type Upgrading struct {
 	Programs *upgrade.Programs
-	// Taken is closed when a program was taken: the agent ends, and it is tried.
+	// Taken is closed when a program was received: the agent ends, and the new program is started.
 	Taken chan struct{}
 
 	mu   sync.Mutex
 	done bool
 }
 
-// Take takes a program that the hub sends, while nothing is deployed here.
+// Take receives a program from the hub, unless a deployment is running.
 func (u *Upgrading) Take(ctx context.Context, in *bufio.Reader, busy func() int, trusted func(ssh.PublicKey) error, log zerolog.Logger) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.done || busy() > 0 {
-		return fault.New(fault.Busy, "", "something is deployed there now, or another program is tried").WithHint("try again when it has ended")
+		return fault.New(fault.Busy, "", "a deployment or another upgrade is in progress there").WithHint("try again when it has ended")
 	}
 	if err := u.Programs.Take(ctx, in, trusted); err != nil {
 		return err
 	}
 	u.done = true
-	log.Info().Msg("a program was sent for this agent: it is tried")
+	log.Info().Msg("received a new program for this agent: starting it")
 	time.AfterFunc(time.Second, func() { close(u.Taken) }) // the hub hears of it before this agent ends
 	return nil
 }
 
-// Dialling runs an agent that dials in, by run, and each program that its hub sends for it. run gives the signals that are to be passed on. args and env are those of this process.
+// Dialling runs an agent that dials in, with run, and each program that its hub sends. run returns the signals to pass on. args and env are those of this
+// process.
 func Dialling(dir string, args, env []string, out, errout *os.File, run func(*Upgrading) (<-chan os.Signal, error)) error {
 	programs, err := upgrade.Open(dir)
 	if err != nil {
@@ -70,7 +71,7 @@ func Dialling(dir string, args, env []string, out, errout *os.File, run func(*Up
 		if err != nil {
 			return err
 		}
-		came, err := programs.Try(upgrade.Trial{Args: args, Env: env, Stdout: out, Stderr: errout, Patience: trialPatience, Signals: signals})
+		came, err := programs.Try(upgrade.Trial{Args: args, Env: env, Stdout: out, Stderr: errout, Patience: trialTimeout, Signals: signals})
 		var exit *exec.ExitError
 		switch {
 		case errors.Is(err, upgrade.ErrStopped):

@@ -9,7 +9,7 @@ import (
 	"corpus-git/web/acme"
 )
 
-// openACME prepares the certificates that an authority gives for the web listener; nil where none is asked for.
+// openACME prepares the ACME certificates of the web listener; nil if none are configured.
 func (s *server) openACME(cfg *config.Config) (*acme.Certificates, error) {
 	if len(cfg.ACME.Hosts) == 0 {
 		return nil, nil

@@ -20,7 +20,7 @@ import (
 	"corpus-git/receive"
 )
 
-// linker gives registry the procedures' links.
+// linker implements the registry's links with those of procedures.
 type linker struct{ links salttree.Links }
 
 func (l linker) Link(_ context.Context, name project.Name) ([]string, error) {
@@ -31,13 +31,13 @@ func (l linker) Unlink(_ context.Context, name project.Name) ([]string, error) {
 	return l.links.Unlink(string(name))
 }
 
-// projects is the registry as the verbs see it: it closes the repositories of what is destroyed.
+// projects is the registry for the verbs: it also closes the repositories of destroyed projects.
 type projects struct {
 	*registry.Registry
 	c *core
 }
 
-// Create lets no right come back with a name: a crash between the end of a project and that of its rights may have left some.
+// Create also removes old permissions on the name, which a crash during an earlier destroy may have left.
 func (p projects) Create(ctx context.Context, name project.Name, s registry.Settings) (registry.Created, error) {
 	exists, err := p.Exists(ctx, name)
 	if err == nil && s.Skeleton != "" {
@@ -69,7 +69,7 @@ func (p projects) Destroy(ctx context.Context, name project.Name, data bool) (re
 	return d, err
 }
 
-// lookup is receive's view of the registry.
+// lookup adapts the registry to package receive.
 type lookup struct{ c *core }
 
 func (l lookup) Lookup(ctx context.Context, name project.Name) (receive.Settings, bool, error) {
@@ -89,7 +89,7 @@ func (l lookup) Lookup(ctx context.Context, name project.Name) (receive.Settings
 	return out, true, nil
 }
 
-// visible are the names of the projects that somebody may know of.
+// visible returns the names of the projects that a user may see.
 func (c *core) visible(ctx context.Context, who access.Identity) (out []string, err error) {
 	rights, err := c.access.Rights(ctx, who)
 	if err != nil {
@@ -104,12 +104,12 @@ func (c *core) visible(ctx context.Context, who access.Identity) (out []string, 
 	return out, err
 }
 
-// maintained are the projects that have repositories.
+// maintained returns the projects that have repositories.
 func (c *core) maintained(ctx context.Context) ([]project.Name, error) {
 	return c.names(ctx, func(p registry.Project) bool { return !p.RemoteLess && !p.Missing })
 }
 
-// everyProject are all projects.
+// everyProject returns all projects.
 func (c *core) everyProject(ctx context.Context) ([]project.Name, error) {
 	return c.names(ctx, func(registry.Project) bool { return true })
 }
@@ -124,7 +124,7 @@ func (c *core) names(ctx context.Context, want func(registry.Project) bool) (out
 	return out, err
 }
 
-// retention is what stays of a project's archives now.
+// retention returns the current retention of a project's archives.
 func (c *core) retention(ctx context.Context, name project.Name) (project.Retention, error) {
 	if _, err := c.registry.Get(ctx, name); err != nil {
 		return project.Retention{}, err
@@ -132,7 +132,7 @@ func (c *core) retention(ctx context.Context, name project.Name) (project.Retent
 	return c.live.Choices(ctx, name).Retention(), nil
 }
 
-// withArchives are the projects that have archives, those first in which the last server left something.
+// withArchives returns the projects that have archives, those that the last server left unfinished first.
 func (c *core) withArchives(ctx context.Context) ([]project.Name, error) {
 	all, err := c.registry.List(ctx)
 	var out []project.Name
@@ -156,7 +156,7 @@ func (c *core) withArchives(ctx context.Context) ([]project.Name, error) {
 	return out, err
 }
 
-// holdsSomething reports whether a folder is there and not empty.
+// holdsSomething reports whether a directory exists and is not empty.
 func holdsSomething(dir string) bool {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -173,7 +173,7 @@ func (l lookup) Create(ctx context.Context, who access.Identity, name project.Na
 	return err
 }
 
-// archives gives the verbs and the pages what archive knows.
+// archives adapts package archive to the verbs and the pages.
 type archives struct{ c *core }
 
 func describeArchive(a archive.Archive) status.Archive {
@@ -229,7 +229,7 @@ func (a archives) Export(ctx context.Context, name project.Name, id project.ID, 
 	return err
 }
 
-// Keeping is what retention says now.
+// Keeping returns the current retention settings.
 func (a archives) Keeping(ctx context.Context, name project.Name) (status.Keeping, error) {
 	r, err := a.c.retention(ctx, name)
 	return status.Keeping{
@@ -237,8 +237,7 @@ func (a archives) Keeping(ctx context.Context, name project.Name) (status.Keepin
 	}, err
 }
 
-// Prune keeps the limits as the upkeep does. It is refused while a deployment runs: its archives are its own. Where no
-// server looks after archives, it packs the older ones too.
+// Prune applies the limits like upkeep. It is refused while a deployment runs. If no server is running, it also packs older archives.
 func (a archives) Prune(ctx context.Context, name project.Name, how verbs.Prune) (status.Pruned, error) {
 	out := status.Pruned{Version: status.Version, Project: name, DryRun: how.DryRun, Removed: []status.Archive{}}
 	keep, err := a.c.retention(ctx, name)

@@ -28,13 +28,13 @@ func readAddresses(state layout.State) (a Addresses, err error) {
 	return a, json.Unmarshal(text, &a)
 }
 
-// listens says where the server of a state listens, and its process.
+// listens returns the addresses of the server of a state directory, and its process ID.
 func listens(state layout.State) (pid int, on string, err error) {
 	a, err := readAddresses(state)
 	return a.PID, strings.TrimSpace(a.SSH + " " + a.HTTP), err
 }
 
-// writeAddresses writes where the server listens, for the commands of this machine.
+// writeAddresses writes the server's addresses, for commands on this machine.
 func (s *server) writeAddresses() error {
 	a := Addresses{PID: os.Getpid()}
 	if s.sshAddr != nil {
@@ -50,13 +50,13 @@ func (s *server) writeAddresses() error {
 	return vfs.WriteFileAtomic(vfs.OS{}, s.state.Addresses(), append(text, '\n'), 0o600)
 }
 
-// remotes are the addresses to push to.
+// remotes returns the addresses to push to.
 func (c *core) remotes(name project.Name) status.Remotes {
 	base := "ssh://deploy@" + c.address() + "/" + string(name) + "/"
 	return status.Remotes{Project: base + "project.git", Pillar: base + "pillar.git"}
 }
 
-// sshCommand is how people run the server's commands over SSH.
+// sshCommand returns the command line that runs the server's commands over SSH.
 func (c *core) sshCommand() string {
 	name, port, err := net.SplitHostPort(c.address())
 	if err != nil || port == "22" {
@@ -65,7 +65,7 @@ func (c *core) sshCommand() string {
 	return "ssh -p " + port + " deploy@" + name
 }
 
-// address is the host and port that clients reach the SSH server by.
+// address returns the host and port at which clients reach the SSH server.
 func (c *core) address() string {
 	cfg := c.cfg.Load()
 	listenHost, port, _ := net.SplitHostPort(cfg.Listen)

@@ -15,10 +15,10 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// byConfig is who adds and removes the keys of admin_keys.
+// byConfig is the actor recorded for changes of admin_keys.
 const byConfig = "configuration"
 
-// syncAdmins makes the keys of admin_keys administrators, and ends those that were and are no longer listed.
+// syncAdmins makes the keys of admin_keys administrators, and removes those that are no longer listed.
 func (c *core) syncAdmins(ctx context.Context, lines []string) error {
 	by := access.Identity{Name: byConfig, Admin: true, From: "local"}
 	wanted := map[string]bool{}
@@ -59,7 +59,7 @@ func (c *core) syncAdmins(ctx context.Context, lines []string) error {
 	return nil
 }
 
-// adminName makes a key's name of its comment.
+// adminName derives the name of a key from its comment.
 func adminName(comment string, i int) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._@+-", r) {
@@ -73,10 +73,10 @@ func adminName(comment string, i int) string {
 	return name
 }
 
-// tokenFile holds the token of the pages, where they are reachable from elsewhere.
+// tokenFile is the file with the token for the pages.
 const tokenFile = "http_token"
 
-// webToken is read from the state directory, and made once.
+// webToken reads the token from the state directory; it is generated once.
 func (c *core) webToken() (string, error) {
 	path := filepath.Join(c.state.Path(), tokenFile)
 	text, err := os.ReadFile(path)

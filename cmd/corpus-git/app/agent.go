@@ -25,10 +25,10 @@ import (
 	"corpus-git/project/config"
 )
 
-// agentIdle is how long an agent stays that has nothing to do.
+// agentIdle is how long an idle agent keeps running.
 const agentIdle = 10 * time.Minute
 
-// agentStart is how long the start of an agent is waited for: it recovers first what a crash left.
+// agentStart is the timeout for the start of an agent, which includes recovery after a crash.
 const agentStart = time.Minute
 
 func (c *command) agentCommand() *cobra.Command {
@@ -36,13 +36,13 @@ func (c *command) agentCommand() *cobra.Command {
 	var join agents.Joining
 	idle := agentIdle
 	cmd := &cobra.Command{
-		Use: "agent", Short: "Run deployments without listening for pushes",
-		Long: "The server without its listeners: it owns the state, recovers what a crash left, and runs what commands on this machine ask for, such as\n" +
-			"bundle apply ; their end, or that of the connection they came by, does not end what runs. It ends after --idle without a\n" +
-			"request or a deployment. --detach starts one in the background, unless a server or an agent runs already, and returns when it answers;\n" +
+		Use: "agent", Short: "Run deployments without listening for connections",
+		Long: "A server without listeners: it owns the state, recovers from crashes, and runs deployments for commands on this machine, such as\n" +
+			"bundle apply , independently of their connections. It exits after --idle without a\n" +
+			"request or a deployment. --detach starts one in the background, unless a server or an agent is already running, and returns when it is ready;\n" +
 			"its log is agent.log in state_dir.\n\n" +
-			"With --join, which node token of a hub gives, it joins that hub, once, with a key of its own, and keeps a connection to it, now and at each later start,\n" +
-			"over which the hub deploys here; it does not end by itself then. It listens nowhere.",
+			"With --join and a token from  node token , it joins that hub with its own key. Now and at each later start it keeps a connection to the hub,\n" +
+			"over which the hub deploys; it does not exit when idle then. It does not listen on the network.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			set := c.stateSettings()
@@ -69,14 +69,14 @@ func (c *command) agentCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&detach, "detach", false, "start it in the background")
-	cmd.Flags().BoolVar(&session, "session", false, "start it in the background, and answer the requests of another corpus-git on standard input")
-	cmd.Flags().StringVar(&join.Token, "join", "", "join a hub as one of its nodes with this `TOKEN`, and dial in from now on")
-	cmd.Flags().StringVar(&join.File, "join-file", "", "the same, with the token in `FILE`: arguments can be seen by others")
-	cmd.Flags().DurationVar(&idle, "idle", idle, "end after this long without anything to do; 0 never")
+	cmd.Flags().BoolVar(&session, "session", false, "start it in the background, and serve requests of another corpus-git on standard input")
+	cmd.Flags().StringVar(&join.Token, "join", "", "join a hub as a node with this `TOKEN`, and connect to it from now on")
+	cmd.Flags().StringVar(&join.File, "join-file", "", "the same, with the token in `FILE`, as other users can see arguments")
+	cmd.Flags().DurationVar(&idle, "idle", idle, "exit after being idle for this long; 0 means never")
 	return cmd
 }
 
-// agent runs one until it is idle, told to stop, or to be replaced. The signals go on to who asks for them.
+// agent runs an agent until it is idle, stopped, or replaced. Signals are passed on to callers that ask for them.
 func (c *command) agent(cfg *config.Config, load func() (*config.Config, error), idle time.Duration, join agents.Joining, up *agents.Upgrading) (<-chan os.Signal, error) {
 	state := layout.State(cfg.StateDir)
 	hub, key, err := join.Hub(context.Background(), state)
@@ -140,7 +140,7 @@ func (c *command) agent(cfg *config.Config, load func() (*config.Config, error),
 	}
 }
 
-// session hands standard input and output to who owns the state.
+// session connects standard input and output to the owner of the state.
 func (c *command) session(cfg *config.Config) error {
 	argv := []string{"bundle", "session"}
 	cmd, _, err := verbs.Describe().Find(argv)
@@ -153,7 +153,7 @@ func (c *command) session(cfg *config.Config) error {
 	return err
 }
 
-// detachAgent starts an agent in the background, where nothing owns the state.
+// detachAgent starts an agent in the background if nothing owns the state.
 func (c *command) detachAgent(cfg *config.Config, idle time.Duration) error {
 	state := layout.State(cfg.StateDir)
 	if owned(state) {
@@ -194,9 +194,9 @@ func (c *command) detachAgent(cfg *config.Config, idle time.Duration) error {
 			if owned(state) {
 				return nil // another one was faster
 			}
-			return fault.New(fault.Failed, "agent", "it ended at once: %s", said(path, err)).WithHint("its log is %s", path)
+			return fault.New(fault.Failed, "agent", "it exited immediately: %s", said(path, err)).WithHint("its log is %s", path)
 		case <-limit:
-			return fault.New(fault.Busy, "agent", "it does not answer after %s", agentStart).WithHint("its log is %s", path)
+			return fault.New(fault.Busy, "agent", "no response after %s", agentStart).WithHint("its log is %s", path)
 		case <-time.After(20 * time.Millisecond):
 			if owned(state) {
 				return nil
@@ -214,10 +214,10 @@ func owned(state layout.State) bool {
 	return err == nil
 }
 
-// maxSaid bounds what is read of a log for a message, in bytes.
+// maxSaid is how many bytes of a log are read for a message.
 const maxSaid = 4 << 10
 
-// said is the first line of a log, or the error.
+// said returns the first line of a log, or the error.
 func said(path string, err error) string {
 	f, oerr := os.Open(path)
 	if oerr == nil {

@@ -228,7 +228,7 @@ func TestAPI(t *testing.T) {
 	_, err = boss.AddUser(ctx, &client.AddUserBody{Name: "--admin"})
 	require.Contains(t, problem(t, err, 400).Detail, "not a valid name", "what a client sends is not an option")
 	_, err = boss.CreateToken(ctx, &client.CreateTokenBody{Name: "more"})
-	require.Contains(t, problem(t, err, 403).Detail, "a token makes and revokes no token")
+	require.Contains(t, problem(t, err, 403).Detail, "tokens cannot create or revoke tokens")
 	_, err = boss.DestroyProject(ctx, "app")
 	require.NoError(t, err)
 	_, err = boss.GetProject(ctx, "app")

@@ -185,7 +185,7 @@ func TestReload(t *testing.T) {
 	require.True(t, s.service.Load().CreateOnPush)
 	require.Contains(t, logged.String(), "keep_archives")
 	for key, later := range map[string]bool{"keep_archives": false, "default_env": false, "require.approvals": false, "disk_reserve": true, "deadline": true} {
-		require.Regexp(t, `"key":"`+key+`",[^\n]*"message":"configuration changed`+map[bool]string{true: "; it takes effect when the server is started again", false: ""}[later]+`"`, logged.String())
+		require.Regexp(t, `"key":"`+key+`",[^\n]*"message":"configuration changed`+map[bool]string{true: "; it restart the server to apply it", false: ""}[later]+`"`, logged.String())
 	}
 	keys, err := s.access.ListKeys(t.Context())
 	require.NoError(t, err)
@@ -209,7 +209,7 @@ func TestNothingThereYet(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "none")
 	code, _, errs := program(t, env(root), "", "deployments", "app")
 	require.Equal(t, 3, code)
-	require.Contains(t, errs, "there is nothing in")
+	require.Contains(t, errs, "does not exist yet")
 	require.NoDirExists(t, root, "looking makes nothing")
 	code, out, _ := program(t, env(root), "", "doctor", "--json")
 	require.Equal(t, 0, code, out)

@@ -23,21 +23,21 @@ import (
 	"corpus-git/project/status"
 )
 
-// backups is the server that a backup is made of.
+// backups adapts the server to package backup.
 type backups struct {
 	c        *core
 	archives bool
 	note     func(string)
 }
 
-// backup is verbs.Backend.Backup.
+// backup implements verbs.Backend.Backup.
 func (c *core) backup(ctx context.Context, w io.Writer, what verbs.Backup, note func(string)) (backup.Contents, error) {
 	return backup.Write(ctx, w, backups{c, what.Archives, note}, c.root, c.state, backup.Options{
 		Archives: what.Archives, Data: what.Data, Program: Build().Release, Host: c.hostName(), Now: time.Now, Note: note,
 	})
 }
 
-// betweenDeployments is how often a project is asked whether its deployment has ended.
+// betweenDeployments is the interval at which a running deployment is polled for its end.
 const betweenDeployments = 50 * time.Millisecond
 
 func (b backups) Hold(ctx context.Context, name string) (held backup.Held, err error) {
@@ -84,7 +84,7 @@ func (b backups) Hold(ctx context.Context, name string) (held backup.Held, err e
 	for repo, c := range map[project.Repo]*string{project.Code: &held.Code, project.PillarRepo: &held.Pillar} {
 		r := b.c.repos.Open(n, repo)
 		if there, err := r.Exists(); err != nil || !there {
-			continue // without remotes, or its folder is gone: the backup says what there is
+			continue // without remotes, or its folder missing: the backup says what there is
 		}
 		_, commit, err := r.Live(ctx)
 		if err != nil {
@@ -135,8 +135,8 @@ func (b backups) Database(ctx context.Context, path string, held map[string]back
 func (c *command) verifyCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "verify FILE", Short: "Read a whole backup and say what it holds",
-		Long: "Compares every name, attribute and byte with what was written, and checks the database. - is standard input.",
+		Use: "verify FILE", Short: "Verify a backup and show its contents",
+		Long: "Compares every name, attribute and byte with the recorded checksums, and checks the database. - is standard input.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			in := c.Stdin
@@ -192,8 +192,8 @@ func (c *command) restoreCommand() *cobra.Command {
 	var o backup.RestoreOptions
 	cmd := &cobra.Command{
 		Use: "restore FILE", Short: "Restore a backup into an empty root",
-		Long: "Reads FILE twice: once to verify it and to look for the accounts that own what is in it, and once to write. Nothing is there\n" +
-			"before all of it is durable. The root and the state directory must hold nothing yet.",
+		Long: "Reads FILE twice: once to verify it and to look up the accounts that own the files, and once to write. Nothing appears\n" +
+			"under its final name before all of it is durable. The root and the state directory must be empty.",
 		Example: "  corpus-git restore corpus-git.tar.zst\n  corpus-git restore --root /srv2 corpus-git.tar.zst",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -216,19 +216,19 @@ func (c *command) restoreCommand() *cobra.Command {
 			}
 			fmt.Fprintf(c.Stdout, "restored %s, as of %s, to %s\n", done.Summary(), done.Made.Local().Format(time.DateTime), cfg.Root)
 			if done.Root != cfg.Root {
-				fmt.Fprintf(c.Stdout, "the root was %s: where a project's own files name it, deploy the project again\n", done.Root)
+				fmt.Fprintf(c.Stdout, "the root was %s: redeploy projects whose files contain that path\n", done.Root)
 			}
 			if done.Unowned {
-				fmt.Fprintln(c.Stdout, "owners and groups were left out: only root may set them")
+				fmt.Fprintln(c.Stdout, "owners and groups were not restored: this requires root")
 			}
 			if !done.Data {
-				fmt.Fprintln(c.Stdout, "data/ is not in the backup: bring it back before a project is deployed")
+				fmt.Fprintln(c.Stdout, "the backup does not contain data/: restore it before you deploy a project")
 			}
 			fmt.Fprintln(c.Stdout, "next:  corpus-git doctor , then  corpus-git serve")
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&o.MissingToRoot, "missing-to-root", false, "give what belongs to accounts that this machine does not have to root")
+	cmd.Flags().BoolVar(&o.MissingToRoot, "missing-to-root", false, "give files of accounts that do not exist on this machine to root")
 	return cmd
 }
 

@@ -12,7 +12,7 @@ import (
 	"corpus-git/skeletons"
 )
 
-// mayBegin refuses, before anything is made, a skeleton that is not there, and a project whose code has commits.
+// mayBegin refuses, before anything is created, an unknown skeleton, and a project whose code already has commits.
 func (c *core) mayBegin(ctx context.Context, name project.Name, skeleton string, exists bool) error {
 	if _, err := c.namedSkeleton(skeleton); err != nil {
 		return err
@@ -26,13 +26,13 @@ func (c *core) mayBegin(ctx context.Context, name project.Name, skeleton string,
 	}
 	ref, err := repo.Deployed(ctx)
 	if err == nil && ref != "" {
-		err = fault.New(fault.Refused, "project create", "%s has code already, so it begins with no skeleton", name).
-			WithHint("write the skeleton's files beside it:  corpus-git init --skeleton %s DIR", skeleton)
+		err = fault.New(fault.Refused, "project create", "%s already has code, so --skeleton cannot be used", name).
+			WithHint("write the skeleton's files to a directory:  corpus-git init --skeleton %s DIR", skeleton)
 	}
 	return err
 }
 
-// namedSkeleton is one that the server has. No path: who creates a project over ssh reads no folders of the server by it.
+// namedSkeleton returns a skeleton of the server. Paths are not accepted: a user over ssh must not read directories of the server with it.
 func (c *core) namedSkeleton(name string) (skeletons.Skeleton, error) {
 	if strings.Contains(name, "/") {
 		return skeletons.Skeleton{}, fault.New(fault.Usage, "", "%q is not a valid skeleton name", name).
@@ -41,15 +41,14 @@ func (c *core) namedSkeleton(name string) (skeletons.Skeleton, error) {
 	return skeletons.Find(c.state.Skeletons(), name)
 }
 
-// firstPillar is the pillar that a project of a skeleton begins with.
+// firstPillar returns the initial pillar of a project with a skeleton.
 const firstPillar = `# The configuration of this installation. It overrides the defaults of the project's .salt/PILLAR.sample.
 # Values here are secrets: they are hidden in whatever deployments print.
 makina-projects.%s:
   data: {}
 `
 
-// begin stores the first commits of a project, and gives the deployments that bring them live: that of the pillar, unless there is one, and that
-// of the code.
+// begin stores the first commits of a project, and returns the deployments for them: that of the pillar, unless it already has commits, and that of the code.
 func (c *core) begin(ctx context.Context, name project.Name, skeleton string, by project.Pusher) ([]project.Deployment, error) {
 	s, err := c.namedSkeleton(skeleton)
 	if err != nil {

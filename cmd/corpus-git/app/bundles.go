@@ -32,7 +32,7 @@ func (c *core) bundles() bundles {
 	}}
 }
 
-// signer is the key by which other machines know this one.
+// signer returns the key that identifies this machine to others.
 func (c *core) signer() (ssh.Signer, error) {
 	keys, err := hostKeys(c.state, c.log)
 	if err != nil {
@@ -64,7 +64,7 @@ func (b bundles) Part(ctx context.Context, name project.Name, pillar project.Com
 	})
 }
 
-// bundled is a repository as bundles see it.
+// bundled adapts a repository to package bundle/local.
 type bundled struct {
 	*receive.Repository
 	c *core
@@ -75,7 +75,7 @@ func (b bundled) TakePack(ctx context.Context, in io.Reader, commit project.Comm
 	return b.Repository.TakePack(ctx, in, packLimits(b.c.cfg.Load().Limits, b.c.memory), commit, ref, complete)
 }
 
-// restorable is the archive that restores what a deployment replaced.
+// restorable returns the archive made by a deployment.
 func (c *core) restorable(name project.Name, replaced project.ID) (string, error) {
 	held, err := procedures.HeldTrees(c.tools, name)
 	for _, a := range held {

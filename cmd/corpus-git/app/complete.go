@@ -24,7 +24,7 @@ import (
 	"corpus-git/signals"
 )
 
-// completes makes a command offer what its arguments and flags may be.
+// completes adds shell completion for the arguments and flags of a command.
 func (c *command) completes(cmd *cobra.Command) {
 	words := argumentWords(cmd)
 	if len(words) > 0 {
@@ -55,7 +55,7 @@ func (c *command) completes(cmd *cobra.Command) {
 	}
 }
 
-// argumentWords are the words of a command's usage: PROJECT, DEPLOYMENT, UNIT...; NAME is what the command is about.
+// argumentWords returns the placeholders in a command's usage: PROJECT, DEPLOYMENT, UNIT...; NAME stands for what the command is about.
 func argumentWords(cmd *cobra.Command) []string {
 	_, usage, _ := strings.Cut(cmd.Use, " ")
 	var out []string
@@ -81,8 +81,8 @@ func argumentWords(cmd *cobra.Command) []string {
 	return out
 }
 
-// offers are the names that may stand for a word of a usage, as far as a running server, asked as the caller, and the live tree know them. None is no
-// error: nobody waits for one who presses Tab.
+// offers returns the candidates for a placeholder, as far as a running server, queried as the caller, and the live tree provide them. Having none is not an
+// error: completion must not block or fail.
 func (c *command) offers(word string, args []string) []string {
 	cfg, err := c.stateSettings().load()
 	if err != nil {
@@ -142,7 +142,7 @@ func (c *command) offers(word string, args []string) []string {
 	return out
 }
 
-// offersOf are the names that belong to one project.
+// offersOf returns the candidates that belong to one project.
 func (c *command) offersOf(cfg *config.Config, word, name string) (out []string) {
 	switch word {
 	case "DEPLOYMENT":
@@ -196,7 +196,7 @@ func (c *command) offersOf(cfg *config.Config, word, name string) (out []string)
 	return out
 }
 
-// ask reads the JSON of a verb from the running server into doc, which stays empty where there is no answer within a second.
+// ask reads the JSON output of a verb from the running server into doc, which stays empty if there is no response within a second.
 func (c *command) ask(cfg *config.Config, doc any, argv ...string) {
 	server, err := control.Dial(layout.State(cfg.StateDir).Socket())
 	if err != nil {

@@ -67,7 +67,7 @@ import (
 	"corpus-git/sls/tool"
 )
 
-// core is every room but the listeners (SSH, HTTP, socket): what a server and a command without one both need.
+// core contains all rooms except the listeners (SSH, HTTP, socket): what both a server and a command without a server need.
 type core struct {
 	// build is Build, which reads the whole list of modules.
 	build status.Build
@@ -75,10 +75,10 @@ type core struct {
 	state layout.State
 	cfg   atomic.Pointer[config.Config]
 	lock  *statedir.Lock
-	// clean reports that there is nothing to recover: the last owner of the state left it in order, or this one has recovered it.
+	// clean reports that there is nothing to recover: the last owner of the state shut down cleanly, or this one has recovered it.
 	clean    atomic.Bool
 	underway *underway.Markers
-	// recovered are the projects that recover looked at, where it did not look at all. It is written before anything listens.
+	// recovered are the projects that recover examined, if not all. It is written before anything listens.
 	recovered map[project.Name]bool
 	db        *sql.DB
 	audit     *audit.Log
@@ -121,13 +121,13 @@ type core struct {
 	maintainer *maintenance.Scheduler
 }
 
-// upkeepEvery is how often archives are looked after where nothing is deployed: failures expire by themselves.
+// upkeepEvery is the interval of upkeep without deployments, as failed archives expire by age.
 const upkeepEvery = time.Hour
 
-// upkeepQuiet is how long a project is left alone before its archives are packed.
+// upkeepQuiet is how long a project must be idle before its archives are packed.
 const upkeepQuiet = 2 * time.Second
 
-// upkeepQuiet is that, and nothing where tests stop the process at boundaries: packing is always due there.
+// upkeepQuiet returns upkeepQuiet, or 0 in tests that stop the process at boundaries, where packing is always due.
 func (o options) upkeepQuiet() time.Duration {
 	if o.boundary != nil {
 		return 0
@@ -149,14 +149,14 @@ type options struct {
 	boot string
 }
 
-// reached calls boundary where there is one.
+// reached calls boundary if there is one.
 func (o options) reached(point string) {
 	if o.boundary != nil {
 		o.boundary(point)
 	}
 }
 
-// makeTools makes what procedures work with.
+// makeTools creates the tools of procedures.
 func (c *core) makeTools(o options) {
 	commander := execx.OS{Notes: c.state.Processes()}
 	machine := host.New(commander)
@@ -190,7 +190,7 @@ func (c *core) makeTools(o options) {
 	c.tools.Accounts = o.cfg.Accounts != "off"
 }
 
-// makeBackground makes what reads and looks after projects between deployments. Nothing of it runs before the pipeline is made.
+// makeBackground creates what inspects and maintains projects between deployments. Nothing of it runs before the pipeline exists.
 func (c *core) makeBackground(o options) {
 	c.upkeep = &upkeep.Scheduler{Archives: c.archive, Retention: c.retention, Projects: c.withArchives, Every: upkeepEvery, Quiet: o.upkeepQuiet(), Reached: o.reached, Log: o.log}
 	c.maintainer = maintenance.New(maintenance.Config{
@@ -208,12 +208,12 @@ func (c *core) makeBackground(o options) {
 	})
 }
 
-// openCore takes the state and opens every room. Nothing is recovered yet. The caller closes it. It is long as it is one list of rooms, each of which is opened
-// with those before it.
+// openCore locks the state and opens every room. Nothing is recovered yet. The caller closes it. It is long because it is one list of rooms, each of which
+// needs earlier ones.
 func openCore(ctx context.Context, o options) (c *core, err error) {
 	c = &core{build: Build(), root: layout.Root(o.cfg.Root), state: layout.State(o.cfg.StateDir), log: o.log, env: o.env, onEnd: o.onEnd, reached: o.reached, archives: map[project.Name]*archive.Store{}, background: archive.NewBackground()}
 	c.cfg.Store(o.cfg)
-	// The root is for everybody who runs a step; the state below it is ours alone.
+	// The root is accessible to every user who runs a step; the state below it only to the server.
 	if err := os.MkdirAll(o.cfg.Root, 0o755); err != nil {
 		return nil, fault.New(fault.Internal, "make the root", "%w", err)
 	}
@@ -308,17 +308,17 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	return c, nil
 }
 
-// newerDatabase says what to do about a database of a newer version.
+// newerDatabase adds a hint to the error of a database of a newer version.
 func newerDatabase(err error) error {
 	var newer *db.NewerError
 	if !errors.As(err, &newer) {
 		return err
 	}
 	return fault.New(fault.Refused, "", "%w; this is corpus-git %s", err, Build().Release).
-		WithHint("install that version again, or restore a backup of before the upgrade:  corpus-git restore FILE")
+		WithHint("install that version again, or restore a backup made before the upgrade:  corpus-git restore FILE")
 }
 
-// ended is told every deployment that has ended.
+// ended is called for every deployment that has ended.
 func (c *core) ended(rec project.Record) {
 	if err := c.signals.Ended(context.Background(), rec.ID); err != nil {
 		c.log.Error().Err(err).Str("deployment", string(rec.ID)).Msg("end its waits")
@@ -338,10 +338,10 @@ func (c *core) ended(rec project.Record) {
 	}
 }
 
-// close gives everything up, in the reverse order. Deployments must have ended.
+// close closes everything in reverse order. Deployments must have ended.
 func (c *core) close() error {
-	if c.upkeep != nil && !c.upkeep.Stop(patience) {
-		c.log.Warn().Msg("archives were being packed; the next start continues")
+	if c.upkeep != nil && !c.upkeep.Stop(closeTimeout) {
+		c.log.Warn().Msg("packing of archives was interrupted; the next start continues it")
 		c.clean.Store(false)
 	}
 	if c.watch != nil {
@@ -382,10 +382,10 @@ func (c *core) close() error {
 	return errors.Join(append(errs, c.lock.Release())...)
 }
 
-// patience is how long the end waits for what is done in the background, and is safe to leave.
-const patience = 5 * time.Second
+// closeTimeout is how long close waits for background work that can be interrupted safely.
+const closeTimeout = 5 * time.Second
 
-// archive gives the archives of one project, the same Store each time.
+// archive returns the archives of a project, the same Store each time.
 func (c *core) archive(name project.Name) *archive.Store {
 	c.archivesMu.Lock()
 	defer c.archivesMu.Unlock()
@@ -398,7 +398,7 @@ func (c *core) archive(name project.Name) *archive.Store {
 	return a
 }
 
-// reserve is what deployments leave free.
+// reserve returns the disk space that deployments keep free.
 func reserve(cfg *config.Config) archive.Reserve {
 	if cfg.DiskReserve == 0 && cfg.DiskPercent == 0 {
 		return archive.Reserve{Percent: -1} // nothing, where zero is the default
@@ -406,7 +406,7 @@ func reserve(cfg *config.Config) archive.Reserve {
 	return archive.Reserve{Percent: cfg.DiskPercent, Bytes: uint64(cfg.DiskReserve)}
 }
 
-// environments are those of the configuration, which was checked when it was read.
+// environments returns the environments of the configuration, which was validated when it was loaded.
 func (c *core) environments() project.Environments {
 	envs, err := c.cfg.Load().Envs()
 	if err != nil {
@@ -415,7 +415,7 @@ func (c *core) environments() project.Environments {
 	return envs
 }
 
-// settings are pipeline's view of a project.
+// settings adapts a project of the registry to the pipeline.
 func (c *core) settings(ctx context.Context, name project.Name) (pipeline.Settings, error) {
 	p, err := c.registry.Get(ctx, name)
 	return pipeline.Settings{Environment: p.Env, RemoteLess: p.RemoteLess, Unlinked: !p.Linked, Node: p.Node}, err
@@ -427,13 +427,13 @@ func (c *core) setEnvironment(ctx context.Context, name project.Name, env string
 	return err
 }
 
-// liveCommit is the commit of the newest deployment that went live, by the server's own records.
+// liveCommit returns the commit of the newest deployment that went live, according to the server's records.
 func (c *core) liveCommit(ctx context.Context, name project.Name) (project.Commit, error) {
 	last, err := c.pipeline.LastLive(ctx, []project.Name{name})
 	return last[name].Code, err
 }
 
-// backend is what the verbs work with. detached reports that a server runs them.
+// backend returns the backend of the verbs. detached reports that a server runs them.
 func (c *core) backend(detached bool) *verbs.Backend {
 	b := &verbs.Backend{
 		Projects: projects{c.registry, c}, Runs: c.pipeline, Access: c.access, Archives: archives{c}, Cfg: c.live, Units: c.units(), Enter: c.units(), Shells: c.cfg.Load().Shell, Checks: c.watch, Bundles: c.bundles(), Promotions: c.bundles(), Configs: c.tools.Configs, Fleet: c.nodes, Signals: c.signals, Approvals: c.pipeline, KV: c.kv, Recipes: c.live, Begin: c.begin, Audit: c.audit, Notifications: outbox{c.outbox, c},
@@ -457,7 +457,7 @@ func (c *core) backend(detached bool) *verbs.Backend {
 	return b
 }
 
-// units are what the projects run.
+// units returns the units of projects.
 func (c *core) units() live.Units {
 	return live.Units{Projects: c.live, Exclusive: c.pipeline.Exclusive}
 }

@@ -11,7 +11,7 @@ import (
 	"corpus-git/receive/signed"
 )
 
-// demands are the server's on a project in some environments, each of which stands for its class, too.
+// demands returns the server's requirements for a project in some environments, including those of their classes.
 func (c *core) demands(name project.Name, environments []string) demands.Demands {
 	policy, err := c.cfg.Load().Require.Policy()
 	if err != nil { // it was checked when it was read
@@ -26,7 +26,7 @@ func (c *core) demands(name project.Name, environments []string) demands.Demands
 	return policy.Of(all, name.String())
 }
 
-// verifier verifies signatures by the keys of this server's users and by those that the configuration names.
+// verifier verifies signatures with the keys of this server's users and those in the configuration.
 func (c *core) verifier() *signed.Verifier {
 	return &signed.Verifier{Access: c.access, Exec: execx.OS{Notes: c.state.Processes()}, Now: time.Now, Settings: func() signed.Settings {
 		r := c.cfg.Load().Require

@@ -38,7 +38,7 @@ func (c *command) demo(exit bool) (err error) {
 	root := c.root
 	switch {
 	case root == "" && exit:
-		// Nobody stays to look at it.
+		// Without a terminal the demo ends at once.
 		if root, err = os.MkdirTemp("", "corpus-git-demo-"); err != nil {
 			return err
 		}
@@ -126,7 +126,7 @@ func (c *command) printNextSteps(ctx context.Context, s *server, root, clone str
 	return nil
 }
 
-// programName is how its reader starts this program: make demo builds one that is not in PATH.
+// programName returns how the reader can start this program: make demo builds one that is not in PATH.
 func programName() string {
 	self, err := os.Executable()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"corpus-git/remote"
 )
 
-// dialIn keeps connections to the hub until ctx ends. What it deploys is what the hub signed.
+// dialIn keeps connections to the hub until ctx ends. It deploys only what the hub has signed.
 func (s *server) dialIn(ctx context.Context, c *command, hub *agent.Hub, key ssh.Signer, up *agents.Upgrading) error {
 	if _, _, err := s.bundles().Trust(ctx, hub.HostKey); err != nil {
 		return err
@@ -47,5 +47,5 @@ func (s *server) dialIn(ctx context.Context, c *command, hub *agent.Hub, key ssh
 	return nil
 }
 
-// hello is what this machine says of itself to another one.
+// hello returns the description of this machine for another one.
 func (c *core) hello() remote.Hello { return agents.Hello(c.build.Release, c.facts()) }

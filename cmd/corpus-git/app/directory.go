@@ -12,7 +12,7 @@ import (
 	"corpus-git/project/config"
 )
 
-// setDirectory makes the users of a directory users of the server; an empty URL ends that.
+// setDirectory configures the LDAP directory; an empty URL turns it off.
 func (c *core) setDirectory(l config.LDAP) error {
 	if l.URL == "" {
 		c.access.SetDirectory(nil, access.DirectoryPolicy{})
@@ -37,7 +37,7 @@ func (c *core) setDirectory(l config.LDAP) error {
 	return nil
 }
 
-// groupRights are the items of ldap.groups.
+// groupRights parses ldap.groups.
 type groupRights []struct {
 	access.GroupRight
 	dn string
@@ -72,7 +72,7 @@ func parseGroups(lines []string) (out groupRights, err error) {
 	return out, nil
 }
 
-// of is what groups give, each once.
+// of returns the permissions that groups give, each once.
 func (g groupRights) of(groups []string) []access.GroupRight {
 	out := []access.GroupRight{}
 	for _, item := range g {

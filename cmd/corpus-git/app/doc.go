@@ -8,8 +8,8 @@
 // Invariants: one process owns a state directory (flock(2) on its lock file) from before
 // the database is opened until after it is closed; each deployment that a crash left open
 // has its place in its project's queue before the first connection is accepted, and is
-// ended in the background; a server that is asked to stop refuses new deployments first,
-// and goes when the running ones have ended or shutdown_grace has passed.
+// ended in the background; a server that is asked to stop first refuses new deployments, and exits when the running ones have ended or shutdown_grace has
+// expired.
 //
 // A crash leaves a lock that the kernel has released, a stale socket and addr.json, which
 // the next start replaces, and whatever pipeline's recovery fixes.

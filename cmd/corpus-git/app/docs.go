@@ -11,7 +11,7 @@ import (
 	"corpus-git/project/config"
 )
 
-// docsCommand writes what the program knows of itself: man pages, completions, the reference of commands and settings.
+// docsCommand writes generated documentation: man pages, completions, the reference of commands and settings.
 func docsCommand() *cobra.Command {
 	var dir string
 	c := &cobra.Command{

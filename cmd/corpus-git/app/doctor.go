@@ -11,7 +11,7 @@ import (
 	"corpus-git/project"
 )
 
-// doctor is what looks at this server.
+// doctor returns the doctor for this server.
 func (c *core) doctor() diagnose.Doctor {
 	cfg := c.cfg.Load()
 	projects := doctor.Projects{
@@ -29,7 +29,7 @@ func (c *core) doctor() diagnose.Doctor {
 	}}
 }
 
-// repair deploys what is live in a project with the procedures that keep in order what is around it, and waits for the end.
+// repair redeploys the live release of a project with sync and fixperms only, and waits for the end.
 func (c *core) repair(ctx context.Context, name project.Name) error {
 	id, err := c.pipeline.Start(ctx, project.Deployment{Project: name, Trigger: project.TriggerRedeploy, Pusher: project.Pusher{Key: "doctor"},
 		Select: project.Selection{Only: []string{"sync", "fixperms"}}}, nil)

@@ -21,7 +21,7 @@ import (
 	"corpus-git/receive/handover"
 )
 
-// hookCommand is what the hooks in the repositories run; see package handover.
+// hookCommand returns the command that the hooks in the repositories run; see package handover.
 func (c *command) hookCommand() *cobra.Command {
 	var socket string
 	cmd := &cobra.Command{
@@ -44,7 +44,7 @@ func (c *command) hookCommand() *cobra.Command {
 			case "proc-receive":
 				return handover.ProcReceive(ctx, c.Stdin, c.Stdout, c.Stderr, h.receive, h.pack)
 			}
-			return fault.New(fault.Usage, "hook", "%q is not a hook of ours", args[0])
+			return fault.New(fault.Usage, "hook", "unknown hook %q", args[0])
 		},
 	}
 	cmd.Flags().StringVar(&socket, "socket", "", "the server's socket")
@@ -57,21 +57,21 @@ type hook struct {
 	socket, dir string
 }
 
-// dial opens the way to the server.
+// dial connects to the server.
 func (h hook) dial() (*control.Client, error) {
 	server, err := control.Dial(h.socket)
 	switch {
 	case errors.Is(err, control.ErrNoServer):
-		return nil, fault.New(fault.Refused, "", "no server runs that could deploy this push: nothing was stored").
-			WithHint("start it:  corpus-git serve , and push again")
+		return nil, fault.New(fault.Refused, "", "no server is running to deploy this push: nothing was stored").
+			WithHint("start it with  corpus-git serve , then push again")
 	case errors.Is(err, os.ErrPermission):
-		return nil, fault.New(fault.Refused, "", "only root, and the user whom the server runs as, may push by path: nothing was stored").
-			WithHint("push over ssh, with a key that has the right; the addresses are in  corpus-git project show")
+		return nil, fault.New(fault.Refused, "", "only root and the server's user may push by path: nothing was stored").
+			WithHint("push over ssh with a key that has the permission;  corpus-git project show  prints the remotes")
 	}
 	return server, err
 }
 
-// preReceive refuses where proc-receive could not do its work: nothing is stored then.
+// preReceive refuses the push if proc-receive would fail, so that nothing is stored.
 func (h hook) preReceive(ctx context.Context) error {
 	if err := h.gitKnowsProcReceive(ctx); err != nil {
 		return err
@@ -91,8 +91,7 @@ func (h hook) preReceive(ctx context.Context) error {
 
 var gitVersion = regexp.MustCompile(`^git version (\d+)\.(\d+)`)
 
-// gitKnowsProcReceive makes sure that git will not move the branch itself: the hook proc-receive came with git 2.29 (its release notes), and has to be
-// configured.
+// gitKnowsProcReceive checks that git will not move the branch itself: the hook proc-receive requires git 2.29 (release notes), and has to be configured.
 func (h hook) gitKnowsProcReceive(ctx context.Context) error {
 	said, err := exec.CommandContext(ctx, "git", "version").Output()
 	if err != nil {
@@ -105,17 +104,17 @@ func (h hook) gitKnowsProcReceive(ctx context.Context) error {
 	major, _ := strconv.Atoi(string(m[1]))
 	minor, _ := strconv.Atoi(string(m[2]))
 	if major < 2 || major == 2 && minor < 29 {
-		return fault.New(fault.Refused, "", "%s cannot hand a push over, which takes 2.29 or later", bytes.TrimSpace(said)).WithHint("push over ssh")
+		return fault.New(fault.Refused, "", "%s cannot forward a push to the server; this requires git 2.29 or later", bytes.TrimSpace(said)).WithHint("push over ssh")
 	}
 	said, err = exec.CommandContext(ctx, "git", "config", "--get-all", "receive.procReceiveRefs").Output()
 	if err != nil || !strings.Contains("\n"+string(said), "\nrefs\n") {
-		return fault.New(fault.Refused, "", "the configuration of %s would let git move the branch without a deployment", h.dir).
+		return fault.New(fault.Refused, "", "with the configuration of %s, git would move the branch without a deployment", h.dir).
 			WithHint("git -C %s config receive.procReceiveRefs refs", printable.Word(h.dir))
 	}
 	return nil
 }
 
-// receive is a conversation with the server; see handover.Server.
+// receive returns a conversation with the server; see handover.Server.
 func (h hook) receive(ctx context.Context, in io.Reader, out io.Writer) (int, error) {
 	server, err := h.dial()
 	if err != nil {
@@ -124,7 +123,7 @@ func (h hook) receive(ctx context.Context, in io.Reader, out io.Writer) (int, er
 	defer server.Close()
 	code, err := server.Do(ctx, control.Request{Receive: h.dir}, in, out, h.Stderr)
 	if err == nil && code != 0 {
-		err = fmt.Errorf("the server ended with status %d", code)
+		err = fmt.Errorf("the server exited with status %d", code)
 	}
 	return code, err
 }

@@ -18,7 +18,7 @@ import (
 	"corpus-git/project/status"
 )
 
-// maxRounds bounds how often a project is looked at again after lines were changed: each step tells its first error only.
+// maxRounds limits how often a project is checked again after lines were changed, as each step reports only its first error.
 const maxRounds = 50
 
 // importing is one run of import.
@@ -30,10 +30,10 @@ type importing struct {
 func (c *command) importCommand() *cobra.Command {
 	i := &importing{linting: linting{command: c}}
 	cmd := &cobra.Command{
-		Use: "import [DIR|URL]", Short: "Look over a project of the Salt-based corpus",
-		Long: "Says of each step and task whether the built-in runner applies it, whether it goes to salt-call and why, or what is wrong with it, and which\n" +
-			"lines to change. --write changes them in DIR; without it nothing is changed. What a URL names is cloned to a temporary folder.\n" +
-			"The exit status is 1 when something would be refused.",
+		Use: "import [DIR|URL]", Short: "Check a project of the Salt-based corpus",
+		Long: "Reports for each step and task whether the built-in runner or salt-call runs it, and why, or what is wrong with it, and which\n" +
+			"lines to change. --write changes them in DIR; without it nothing is changed. A URL is cloned to a temporary directory.\n" +
+			"The exit status is 1 if something would be refused.",
 		Example: "  corpus-git import ~/src/shop\n  corpus-git import --write .\n  corpus-git import https://github.com/makinacorpus/corpus-flask",
 		RunE: func(_ *cobra.Command, args []string) error {
 			i.Dir = dirArgument(args)
@@ -41,7 +41,7 @@ func (c *command) importCommand() *cobra.Command {
 			defer stop()
 			if isURL(i.Dir) {
 				if i.write {
-					return fault.New(fault.Usage, "", "--write changes files of a folder, and %s is elsewhere", printable.Text(i.Dir)).WithHint("clone it first")
+					return fault.New(fault.Usage, "", "--write needs a local directory, and %s is a URL", printable.Text(i.Dir)).WithHint("clone it first")
 				}
 				dir, done, err := c.clone(i.Dir)
 				if err != nil {
@@ -86,7 +86,7 @@ func (i *importing) run(ctx context.Context) error {
 		}
 		return i.print(i.Stdout, doc, len(changed))
 	}
-	return fault.New(fault.Internal, "import", "the lines to change do not come to an end")
+	return fault.New(fault.Internal, "import", "the changes do not converge")
 }
 
 func (i *importing) print(w io.Writer, doc status.Import, changed int) error {
@@ -135,7 +135,7 @@ func (i *importing) print(w io.Writer, doc status.Import, changed int) error {
 		if changed > 0 {
 			line("changed:")
 		} else {
-			line("to change; --write does it, and looks again:")
+			line("to change; --write applies the changes and checks again:")
 		}
 		for _, c := range doc.Changes {
 			line("  %s:%d", printable.Text(c.File), c.Line)

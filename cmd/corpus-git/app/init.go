@@ -19,7 +19,7 @@ import (
 	"corpus-git/skeletons"
 )
 
-// ownSkeletons is the folder of the operator's.
+// ownSkeletons returns the directory of the operator's skeletons.
 func (c *command) ownSkeletons() (string, error) {
 	cfg, err := c.stateSettings().load()
 	if err != nil {
@@ -31,8 +31,8 @@ func (c *command) ownSkeletons() (string, error) {
 func (c *command) skeletonsCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "skeletons", Short: "List what a project can begin with",
-		Long: "Lists the skeletons of the program, and those that lie as folders below <state_dir>/skeletons.\nStart a project with one:  corpus-git init --skeleton NAME DIR",
+		Use: "skeletons", Short: "List the skeletons for new projects",
+		Long: "Lists the built-in skeletons, and the directories in <state_dir>/skeletons.\nStart a project with one:  corpus-git init --skeleton NAME DIR",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			own, err := c.ownSkeletons()
@@ -66,9 +66,9 @@ func (c *command) skeletonsCommand() *cobra.Command {
 func (c *command) initCommand() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
-		Use: "init [DIR]", Short: "Write the files of a new project",
-		Long: "Writes a skeleton into DIR, the current folder by default: an application that can be pushed as it is, and the .salt\n" +
-			"that deploys it. No file is replaced. --skeleton is a name of  corpus-git skeletons , the path of a folder (./mine), or the\n" +
+		Use: "init [DIR]", Short: "Create the files of a new project from a skeleton",
+		Long: "Writes a skeleton to DIR (default: the current directory): an application that can be pushed as it is, and the .salt\n" +
+			"that deploys it. Existing files are not replaced. --skeleton is a name from  corpus-git skeletons , a directory (./mine), or the\n" +
 			"URL of a git repository.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -98,7 +98,7 @@ func (c *command) initCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&name, "skeleton", "shell", "what to begin with: a name, the path of a folder, or the URL of a git repository")
+	cmd.Flags().StringVar(&name, "skeleton", "shell", "the skeleton: a name, the path of a folder, or the URL of a git repository")
 	return cmd
 }
 
@@ -125,7 +125,7 @@ func (c *command) skeleton(own, name string) (s skeletons.Skeleton, done func(),
 	return s, done, err
 }
 
-// clone fetches what a URL names to a temporary folder, which done removes.
+// clone clones a URL to a temporary directory, which done removes.
 func (c *command) clone(url string) (dir string, done func(), err error) {
 	tmp, err := os.MkdirTemp("", "corpus-git-clone-")
 	if err != nil {

@@ -29,16 +29,16 @@ type linting struct {
 	json bool
 }
 
-// flags are those that lint and import have.
+// flags adds the common flags of lint and import.
 func (l *linting) flags(cmd *cobra.Command) {
 	cmd.Args = cobra.MaximumNArgs(1)
-	cmd.Flags().StringVar(&l.Pillar, "pillar", "", "folder of the project's pillar, with its init.sls (default: PILLAR.sample alone)")
-	cmd.Flags().StringVar(&l.name, "project", "", "name of the project (default: that of the folder)")
-	cmd.Flags().StringVar(&l.Request.Environment, "env", "", "environment, as of  project create --env")
+	cmd.Flags().StringVar(&l.Pillar, "pillar", "", "directory of the project's pillar, with init.sls (default: only PILLAR.sample)")
+	cmd.Flags().StringVar(&l.name, "project", "", "name of the project (default: name of the directory)")
+	cmd.Flags().StringVar(&l.Request.Environment, "env", "", "environment, as for  project create --env")
 	cmd.Flags().BoolVar(&l.json, "json", false, "print a JSON document")
 }
 
-// dir is the argument DIR.
+// dir returns the argument DIR.
 func dirArgument(args []string) string {
 	if len(args) == 0 {
 		return "."
@@ -50,10 +50,10 @@ func (c *command) lintCommand() *cobra.Command {
 	l := &linting{command: c}
 	cmd := &cobra.Command{
 		Use: "lint [DIR]", Short: "Check a working tree as a push would, without a server",
-		Long: "Reads the configuration, compiles every step, task and procedure of DIR/.salt, and looks at what a checkout would\n" +
-			"write, as a push of all files that git would add does. Nothing is run and nothing is changed: neither the working\n" +
-			"tree, nor its index, nor this machine. Facts of the machine (grains) are those of this one.\n" +
-			"The exit status is 1 when something is wrong.",
+		Long: "Reads the configuration, compiles every step, task and procedure of DIR/.salt, and checks what a checkout would\n" +
+			"write, like a push of all files that git would add. Nothing is run and nothing is changed: neither the working\n" +
+			"tree, nor its index, nor this machine. Grains are those of this machine.\n" +
+			"The exit status is 1 if there are errors.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			l.Dir = dirArgument(args)
 			ctx, stop := untilInterrupted()
@@ -79,7 +79,7 @@ func (l *linting) run(ctx context.Context) error {
 	return l.print(r)
 }
 
-// lintRepository is a repository as lint sees it.
+// lintRepository adapts a repository to package lint.
 type lintRepository struct {
 	*receive.Repository
 	limits pack.Limits
@@ -90,7 +90,7 @@ func (r lintRepository) CheckPack(ctx context.Context, from io.Reader) error {
 	return r.Repository.CheckPack(ctx, from, r.limits)
 }
 
-// check runs lint on the working tree, with a server of its own in a temporary folder.
+// check runs lint on the working tree, with a temporary state directory.
 func (l *linting) check(ctx context.Context) (_ *lint.Report, err error) {
 	if l.name != "" {
 		if l.Project, err = project.ParseName(l.name); err != nil {

@@ -38,11 +38,11 @@ type Process struct {
 	Environment    Environment
 	Stdin          *os.File
 	Stdout, Stderr *os.File
-	// Boundary is called right after each entry of a journal (pipeline.Config.Boundary), with "upkeep …" as upkeep.Scheduler
-	// tells it, and with "told" when what runs beside deployments knows that one has ended. The program leaves it nil: tests
-	// end the process there, or wait for it. It must be safe for many goroutines.
+	// Boundary is called right after each entry of a journal (pipeline.Config.Boundary), with "upkeep …" by upkeep.Scheduler, and with "told" when background
+	// work has been notified of the end of a deployment. The program leaves it nil; tests kill the process there, or wait for it. It must be safe for
+	// concurrent use.
 	Boundary func(point string)
-	// Boot is another text after each start of the machine; "" asks the kernel. Tests that cut the power of a disk say it.
+	// Boot is an ID that differs after each boot of the machine; "" asks the kernel. Tests that simulate a power cut set it.
 	Boot string
 }
 
@@ -61,7 +61,7 @@ func Main(p Process) int {
 	return fault.ExitCode(err)
 }
 
-// terminal finds out what is known of the terminal behind f.
+// terminal describes the terminal behind f.
 func terminal(f *os.File, e Environment) verbs.Terminal {
 	switch e.get("CORPUS_COLOR") {
 	case "1", "always", "true", "yes", "on":
@@ -87,7 +87,7 @@ type command struct {
 	file string
 }
 
-// tree is the verbs, which are run here or by the server, and the commands that exist on the machine only.
+// tree returns the verbs, which run here or in the server, and the commands that exist only on the machine.
 func (c *command) tree() *cobra.Command {
 	root := verbs.Describe()
 	root.PersistentFlags().StringVar(&c.root, "root", "", "directory that holds projects/, salt/ and pillar/ (default: /srv for root, ./srv for others)")
@@ -106,7 +106,7 @@ func (c *command) tree() *cobra.Command {
 	return root
 }
 
-// adopt makes every command that does something go where the state is.
+// adopt makes every verb run where the state is.
 func (c *command) adopt(cmd *cobra.Command) {
 	subs := cmd.Commands()
 	for _, sub := range subs {
@@ -123,7 +123,7 @@ func (c *command) settings(cmd *cobra.Command) settings {
 	return settings{env: c.Environment, file: c.file, flags: flags}
 }
 
-// stateSettings are those of a verb: of its own flags only root counts.
+// stateSettings returns the settings of a verb: of its flags only --root applies.
 func (c *command) stateSettings() settings {
 	flags := map[string]string{}
 	if c.root != "" {
@@ -132,7 +132,7 @@ func (c *command) stateSettings() settings {
 	return settings{env: c.Environment, file: c.file, flags: flags}
 }
 
-// verb runs one verb: by the server that owns the state, or else in this process.
+// verb runs one verb: in the server that owns the state, or else in this process.
 func (c *command) verb(cmd *cobra.Command, args []string) error {
 	cfg, err := c.stateSettings().load()
 	if err != nil {
@@ -161,7 +161,7 @@ func (c *command) runWith(ctx context.Context, cmd *cobra.Command, cfg *config.C
 		look := diagnose.Doctor{Inspect: d.Run, Relay: func(ctx context.Context, argv []string, out, errw io.Writer) (int, error) {
 			server, err := control.Dial(state.Socket())
 			if errors.Is(err, control.ErrNoServer) {
-				return 0, fault.New(fault.Refused, "", "no server runs")
+				return 0, fault.New(fault.Refused, "", "no server is running")
 			} else if err != nil {
 				return 0, statedir.Error(state, err)
 			}
@@ -193,8 +193,8 @@ func (c *command) runWith(ctx context.Context, cmd *cobra.Command, cfg *config.C
 		return 0, statedir.Error(state, err)
 	}
 	if _, err := os.Stat(state.Path()); errors.Is(err, os.ErrNotExist) && cmd.Annotations[verbs.Creates] == "" {
-		return 0, fault.New(fault.Refused, "", "there is nothing in %s yet", cfg.Root).
-			WithHint("name the right place with --root, or make a first project:  corpus-git project create NAME")
+		return 0, fault.New(fault.Refused, "", "%s does not exist yet", cfg.Root).
+			WithHint("give the correct directory with --root, or create a first project:  corpus-git project create NAME")
 	}
 	core, err := openCore(ctx, options{cfg: cfg, log: quietLog(errw), env: c.Environment.Env, who: "the command  " + strings.Join(argv, " "), wait: lockWait, onEnd: func(project.Record) {}})
 	if err != nil {
@@ -222,8 +222,8 @@ func (c *command) caller() verbs.Caller {
 	return verbs.Caller{Identity: access.Local(control.UserName(c.Environment.UID)), Term: c.term}
 }
 
-// words are the command as it was understood, written again: files that it names are opened here, because only here their
-// names mean something, and become standard input or output.
+// words returns the command line for the server: files that it names are opened here, as their names are meaningless elsewhere, and become standard input or
+// output.
 func (c *command) words(cmd *cobra.Command, args []string) (argv []string, f *streams, err error) {
 	f = &streams{out: c.Stdout, in: strings.NewReader("")}
 	if cmd.Annotations[verbs.ReadsStdin] != "" {
@@ -265,7 +265,7 @@ func (c *command) words(cmd *cobra.Command, args []string) (argv []string, f *st
 	return append(append(argv, "--"), args...), f, nil
 }
 
-// streams are standard input and output, or the files in their place.
+// streams returns standard input and output, or the files that replace them.
 type streams struct {
 	in     io.Reader
 	out    io.Writer
@@ -282,7 +282,7 @@ func (f *streams) open(name string) (err error) {
 	return nil
 }
 
-// create makes a file beside name, which takes its place when all went well.
+// create creates a file next to name, which replaces it on success.
 func (f *streams) create(name string) (err error) {
 	f.name = name
 	if f.made, err = os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*"); err != nil {
@@ -298,7 +298,7 @@ func (f *streams) close() {
 	}
 }
 
-// keep ends a written file.
+// keep completes a written file.
 func (f *streams) keep(good bool) error {
 	if f.made == nil {
 		return nil
@@ -313,7 +313,7 @@ func (f *streams) keep(good bool) error {
 // lockWait is how long a command waits for another one that holds the state.
 const lockWait = 3 * time.Second
 
-// untilInterrupted is a context that ends with SIGINT or SIGTERM; stop gives the signals back.
+// untilInterrupted returns a context that ends with SIGINT or SIGTERM; stop restores the default handling.
 func untilInterrupted() (ctx context.Context, stop context.CancelFunc) {
 	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 }
@@ -326,11 +326,11 @@ func (c *command) serveCommand() *cobra.Command {
 	var printConfig bool
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Serve pushes over SSH",
-		Long: "Takes the state, fixes what a crash left, and then listens. The line  listening on ADDRESS (ssh)  on\n" +
-			"standard output says that it is ready; <state_dir>/addr.json holds the addresses. SIGTERM lets running\n" +
-			"deployments end within shutdown_grace, then cancels them and rolls back; a second one ends the grace.\nSIGHUP reads the configuration again, and opens the log file again.\n" +
-			"A service manager is told (sd_notify): ready, reloading, stopping, and that it answers (WatchdogSec); its sockets are taken\n" +
-			"(names: ssh, http).",
+		Long: "Locks the state, recovers from a crash, and then listens. The line  listening on ADDRESS (ssh)  on\n" +
+			"standard output means that it is ready; <state_dir>/addr.json contains the addresses. SIGTERM lets running\n" +
+			"deployments finish within shutdown_grace, then cancels them and rolls back; a second SIGTERM ends the grace period.\nSIGHUP reloads the configuration and reopens the log file.\n" +
+			"Supports sd_notify (ready, reloading, stopping, watchdog) and socket activation\n" +
+			"(socket names: ssh, http).",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fault.New(fault.Usage, "", "unexpected argument %q", args[0]).WithHint("usage:  %s", cmd.UseLine())
@@ -354,12 +354,12 @@ func (c *command) serveCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&c.root, "root", "", "directory that holds projects/, salt/ and pillar/ (default: /srv for root, ./srv for others)")
-	cmd.Flags().BoolVar(&printConfig, "print-config", false, "print the configuration that results from file, environment and flags, and where each value is from")
+	cmd.Flags().BoolVar(&printConfig, "print-config", false, "print the configuration that results from file, environment and flags, with the source of each value")
 	config.AddFlags(cmd.Flags())
 	return cmd
 }
 
-// rollbackTime is what cancelled deployments have to go back, after the grace, before a service manager may kill the server.
+// rollbackTime is how long cancelled deployments may take to roll back, after the grace period, before a service manager may kill the server.
 const rollbackTime = 20 * time.Minute
 
 // serve runs a server until it is told to stop.
@@ -370,7 +370,7 @@ func (c *command) serve(cfg *config.Config, load func() (*config.Config, error))
 	}
 	defer file.Close()
 	signals := make(chan os.Signal, 4)
-	// They are caught until the process is gone: a second one that comes at the very end must not turn an orderly end into a killed server.
+	// Signals are caught until the process exits: a late second one must not turn a clean shutdown into a kill.
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	given, err := systemd.Inherited()
 	if err != nil {
@@ -398,7 +398,7 @@ func (c *command) serve(cfg *config.Config, load func() (*config.Config, error))
 			continue
 		}
 		service.Stopping(s.cfg.Load().Grace + rollbackTime)
-		log.Info().Str("signal", sig.String()).Dur("grace", s.cfg.Load().Grace).Msg("stopping: new deployments are refused, running ones may end")
+		log.Info().Str("signal", sig.String()).Dur("grace", s.cfg.Load().Grace).Msg("stopping: new deployments are refused, running ones can finish")
 		break
 	}
 	now, cancel := context.WithCancel(context.Background())

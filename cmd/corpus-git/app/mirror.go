@@ -23,5 +23,5 @@ func (c *command) mirrorCommand() *cobra.Command {
 	})
 }
 
-// clientAgent is the program's name and version, as clients of git say it.
+// clientAgent returns the program's name and version in the format of git's agent capability.
 func clientAgent() string { return "corpus-git/" + strings.ReplaceAll(Build().Release, " ", "-") }

@@ -25,7 +25,7 @@ import (
 	"corpus-git/web"
 )
 
-// openNotify makes the outbox, and what delivers it. It delivers by itself once it runs, which a server does.
+// openNotify creates the outbox and its worker, which a server runs.
 func (c *core) openNotify(ctx context.Context) (err error) {
 	c.outbox, err = notify.Open(ctx, c.db, func() []config.Sink { return c.cfg.Load().Notify.All() }, c.environments, time.Now)
 	if err != nil {
@@ -40,7 +40,7 @@ func (c *core) openNotify(ctx context.Context) (err error) {
 	return nil
 }
 
-// describe is what  report PROJECT  prints to an administrator.
+// describe returns the output of  report PROJECT  for an administrator.
 func (c *core) describe(ctx context.Context, name project.Name) (string, error) {
 	if _, err := c.registry.Get(ctx, name); err != nil {
 		return "", err
@@ -74,17 +74,17 @@ func (c *core) notifyCreated(ctx context.Context, tx db.Execer, p registry.Proje
 	})
 }
 
-// drain makes an attempt at what is due before the process ends: what fails waits for the next server.
+// drain attempts due deliveries before the process exits; failed ones wait for the next server.
 func (c *core) drain() {
 	if c.notifier == nil || c.pipeline == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, fault.New(fault.Busy, "notify", "the process ends"))
+	ctx, cancel := context.WithTimeoutCause(context.Background(), closeTimeout, fault.New(fault.Busy, "notify", "the process ends"))
 	defer cancel()
 	c.notifier.Drain(ctx)
 }
 
-// outbox is what the verbs see of it.
+// outbox adapts the outbox to the verbs.
 type outbox struct {
 	*notify.Outbox
 	c *core
@@ -92,14 +92,14 @@ type outbox struct {
 
 func (o outbox) Sinks() []config.Sink { return o.c.cfg.Load().Notify.All() }
 
-// Deliver leaves it to a server where one runs.
+// Deliver does nothing if a server is running, which delivers itself.
 func (o outbox) Deliver(ctx context.Context) {
 	if !o.c.serves {
 		o.c.notifier.Drain(ctx)
 	}
 }
 
-// deliveries are the outbox's counts as the metrics have them.
+// deliveries adapts the outbox's counts to the metrics.
 func (s *server) deliveries(ctx context.Context) (web.Outbox, error) {
 	c, err := notify.Count(ctx, s.db)
 	return web.Outbox{Waiting: c.Waiting, GivenUp: c.GivenUp, Oldest: c.Oldest}, err

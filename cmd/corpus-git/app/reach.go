@@ -16,7 +16,7 @@ import (
 	"corpus-git/project/status"
 )
 
-// reach says where people find the server and the page of a project; "" is not a project.
+// reach returns the addresses of the server and of a project's page; "" is no project.
 func (c *core) reach(name project.Name) status.Server {
 	at := status.Server{SSH: c.address()}
 	if listen := c.cfg.Load().HTTP; listen != "" {
@@ -47,7 +47,7 @@ func (c *core) reach(name project.Name) status.Server {
 	return at
 }
 
-// webURL is where others reach what listens at an address.
+// webURL returns the URL of a listening address.
 func (c *core) webURL(listen string) string {
 	cfg := c.cfg.Load()
 	switch {
@@ -64,7 +64,7 @@ func (c *core) webURL(listen string) string {
 	return "http://" + c.browsable(listen)
 }
 
-// browsable is a listening address as a browser reaches it.
+// browsable turns a listening address into one for a browser.
 func (c *core) browsable(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
@@ -73,7 +73,7 @@ func (c *core) browsable(listen string) string {
 	return listen
 }
 
-// networks are addresses and networks of the configuration, which has checked them.
+// networks parses addresses and networks of the configuration, which has validated them.
 func networks(list []string) (out []netip.Prefix) {
 	for _, text := range list {
 		if p, err := config.ParseNetwork(text); err == nil {

@@ -13,10 +13,10 @@ import (
 	"corpus-git/project"
 )
 
-// recovery is what a dead server left, until it is all fixed.
+// recovery tracks what a crashed server left until all of it is recovered.
 type recovery struct {
 	c *core
-	// full: all projects are looked at, not only those that have notes of what was under way.
+	// full: all projects are examined, not only those with an in-progress marker.
 	full bool
 	list []pipeline.Unfinished
 
@@ -25,7 +25,7 @@ type recovery struct {
 	errs []error
 }
 
-// recover fixes what a dead server left, before it returns.
+// recover completes the recovery before it returns.
 func (c *core) recover(ctx context.Context) error {
 	r, err := c.takeUp(ctx)
 	if r == nil {
@@ -37,10 +37,9 @@ func (c *core) recover(ctx context.Context) error {
 	return r.end()
 }
 
-// takeUp looks for what a dead server left, and fixes it but for the deployments that it left open: they have their places in the queue. It looks
-// where something was under way, and nowhere else: a start costs the same for ten projects and ten thousand, after an orderly end, which
-// leaves nothing, and after a crash. Only where there are no notes of that, at the first start of a version that keeps them, every project is
-// looked at. There is no recovery where nothing is left, and where nothing could be looked at.
+// takeUp starts the recovery after a crash: it cleans up, and puts unfinished deployments into their queues. It examines only projects with an in-progress
+// marker, so the cost of a start does not depend on the number of projects. Without markers, at the first start of a version that has them, every project is
+// examined. The result is nil if there is nothing to recover.
 func (c *core) takeUp(ctx context.Context) (*recovery, error) {
 	if c.clean.Load() {
 		if _, full := c.underway.Pending(); full {
@@ -91,7 +90,7 @@ func (c *core) takeUp(ctx context.Context) (*recovery, error) {
 	return r, nil
 }
 
-// done notes that the deployment of a project was ended, or could not be.
+// done records that the deployment of a project was ended, or could not be.
 func (r *recovery) done(name project.Name, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,7 +103,7 @@ func (r *recovery) done(name project.Name, err error) {
 	}
 }
 
-// end is called when all is done. The error joins those of single projects; what could not be fixed is looked at again at the next start.
+// end is called when recovery is complete. The error joins those of single projects, which are examined again at the next start.
 func (r *recovery) end() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,7 +122,7 @@ func (r *recovery) end() error {
 	return err
 }
 
-// finishLater ends what is left while the server serves.
+// finishLater completes the recovery in the background while the server serves.
 func (s *server) finishLater(r *recovery) {
 	if r == nil {
 		s.reached("recovered")
@@ -131,14 +130,14 @@ func (s *server) finishLater(r *recovery) {
 	}
 	s.pipeline.Finish(r.list, r.done, func() {
 		if err := r.end(); err != nil {
-			// The projects that could be fixed are; the others say so at their next deployment.
+			// Failed projects report the error at their next deployment.
 			s.log.Error().Err(err).Msg("recovery is not complete")
 		}
 		s.reached("recovered")
 	})
 }
 
-// sweep removes what a crash left in the repositories of a project. What is not removed now is when a repository is first used.
+// sweep removes files that a crash left in the repositories of a project. A repository is swept at its first use otherwise.
 func (c *core) sweep(name project.Name) {
 	for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
 		if err := c.repos.Open(name, repo).Sweep(); err != nil {
@@ -156,8 +155,7 @@ func (c *core) sweepDeployments() {
 	}
 }
 
-// sweepTemps removes half-written files from the folders in which the files of all projects are replaced. Trees, archives and repositories
-// sweep themselves.
+// sweepTemps removes incomplete files from the directories shared by all projects. Trees, archives and repositories are swept separately.
 func (c *core) sweepTemps() {
 	at := c.root.Project("any")
 	dirs := []string{

@@ -4,25 +4,25 @@ import (
 	"context"
 )
 
-// reload reads the configuration again and says what changed. A configuration with an error changes nothing.
+// reload reads the configuration again and logs what changed. A configuration with an error changes nothing.
 func (s *server) reload(ctx context.Context) {
 	next, err := s.load()
 	if err != nil {
-		s.log.Error().Err(err).Msg("the configuration was not read again: it has an error")
+		s.log.Error().Err(err).Msg("the configuration was not reloaded: it has an error")
 		return
 	}
 	if s.web != nil && s.web.Certificate != nil {
 		if err := s.web.Certificate.Reload(); err != nil {
-			s.log.Error().Err(err).Msg("the TLS certificate stays as it was")
+			s.log.Error().Err(err).Msg("the TLS certificate was not reloaded")
 		}
 	}
 	old := s.cfg.Load()
 	changes := old.Diff(next)
 	if len(changes) == 0 {
-		s.log.Info().Msg("the configuration was read again; nothing changed")
+		s.log.Info().Msg("the configuration was reloaded; nothing changed")
 		return
 	}
-	// What must not change under a running server keeps its value.
+	// Keys that need a restart keep their values.
 	applied := *next
 	applied.Root, applied.StateDir, applied.Listen, applied.HTTP = old.Root, old.StateDir, old.Listen, old.HTTP
 	applied.DiskReserve, applied.DiskPercent = old.DiskReserve, old.DiskPercent
@@ -36,7 +36,7 @@ func (s *server) reload(ctx context.Context) {
 		if !ch.Restart {
 			e.Msg("configuration changed")
 		} else {
-			e.Msg("configuration changed; it takes effect when the server is started again")
+			e.Msg("configuration changed; restart the server to apply it")
 		}
 	}
 	if err := s.syncAdmins(ctx, applied.AdminKeys); err != nil {
@@ -44,9 +44,9 @@ func (s *server) reload(ctx context.Context) {
 	}
 	s.converge.Reload()
 	if err := s.setDirectory(applied.LDAP); err != nil {
-		s.log.Error().Err(err).Msg("the directory stays as it was")
+		s.log.Error().Err(err).Msg("the LDAP settings were not reloaded")
 	}
 	if err := s.access.SetTrust(applied.CAKeys, applied.RevokedKeys); err != nil {
-		s.log.Error().Err(err).Msg("certificates are trusted as before")
+		s.log.Error().Err(err).Msg("the certificate authorities were not reloaded")
 	}
 }

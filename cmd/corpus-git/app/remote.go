@@ -29,7 +29,7 @@ import (
 	"corpus-git/remote"
 )
 
-// The parts of a remote deployment, as --skip and --only name them.
+// The parts of a remote deployment, for --skip and --only.
 const (
 	remoteInit   = "init"
 	remoteSync   = "sync"
@@ -54,7 +54,7 @@ type remoting struct {
 }
 
 func (c *command) remoteCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "remote", Short: "Deploy on another machine over ssh, with nothing installed there"}
+	cmd := &cobra.Command{Use: "remote", Short: "Deploy to another machine over ssh"}
 	cmd.AddCommand(c.remoteDeployCommand())
 	return cmd
 }
@@ -62,12 +62,12 @@ func (c *command) remoteCommand() *cobra.Command {
 func (c *command) remoteDeployCommand() *cobra.Command {
 	r := &remoting{command: c, reconnect: 5 * time.Minute}
 	cmd := &cobra.Command{
-		Use: "deploy HOST PROJECT [KEY=VALUE...]", Short: "Deploy what is live here on another machine",
-		Long: "Copies this program there, once for each version, and has it deploy exactly the commits that both branches of PROJECT hold here: the\n" +
-			"same pipeline, with an archive, checks and a rollback of its own. The output and the exit status are that deployment's.\n" +
-			"HOST is what ssh takes: [user@]host, or a name of ssh_config. Host keys must be known, and the login must need no password; the agent is not\n" +
-			"forwarded. A connection that is lost is made again, and the deployment is followed on: it runs once.\n\n" +
-			"The parts are init (the program, an agent that runs it, the key that signs), sync (the commits) and deploy; --only and --skip choose.\n" +
+		Use: "deploy HOST PROJECT [KEY=VALUE...]", Short: "Deploy the live release to another machine",
+		Long: "Copies this program to HOST, once for each version, and deploys there the live commits of PROJECT on this machine, with the\n" +
+			"same pipeline: archive, checks and rollback. The output and the exit status are those of that deployment.\n" +
+			"HOST is an ssh destination: [user@]host, or a name in ssh_config. Its host key must be known, and the login must work without a password; the agent is not\n" +
+			"forwarded. After a lost connection the command reconnects and continues to follow the deployment, which runs once.\n\n" +
+			"The parts are init (the program, its agent, the signing key), sync (the commits) and deploy; --only and --skip select them.\n" +
 			"Hooks in pre-remote.d and post-remote.d of this machine run before and after.",
 		Example: "  corpus-git remote deploy root@web1 app\n  corpus-git remote deploy -J gate web1 app port=8080\n  corpus-git remote deploy web1 app --task backup",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -84,17 +84,17 @@ func (c *command) remoteDeployCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	r.ssh.Register(f)
-	f.StringVar(&r.node.Root, "remote-root", "", "the root there (default: /srv for root, srv in the home of others)")
+	f.StringVar(&r.node.Root, "remote-root", "", "the root directory there (default: /srv for root, otherwise ~/srv)")
 	f.StringVar(&r.program, "program", "", "the corpus-git to copy (default: this one)")
-	f.StringSliceVar(&r.only, "only", nil, "only these parts: init, sync, deploy")
-	f.StringSliceVar(&r.skip, "skip", nil, "all parts but these")
-	f.StringVar(&r.task, "task", "", "run this `TASK` of what is live there, in place of a deployment")
-	f.DurationVar(&r.reconnect, "reconnect", r.reconnect, "how long a lost connection is tried again")
-	f.BoolVarP(&r.verbose, "verbose", "v", false, "show every state and every line that a command prints")
+	f.StringSliceVar(&r.only, "only", nil, "run only these parts: init, sync, deploy")
+	f.StringSliceVar(&r.skip, "skip", nil, "skip these parts")
+	f.StringVar(&r.task, "task", "", "run this `TASK` of the live release there instead of deploying")
+	f.DurationVar(&r.reconnect, "reconnect", r.reconnect, "how long to retry a lost connection")
+	f.BoolVarP(&r.verbose, "verbose", "v", false, "show every state and all output of commands")
 	return cmd
 }
 
-// parts are those that are to be done.
+// parts returns the selected parts.
 func (r *remoting) parts() (map[string]bool, error) {
 	all := []string{remoteInit, remoteSync, remoteDeploy}
 	for _, p := range slices.Concat(r.only, r.skip) {
@@ -148,7 +148,7 @@ func (r *remoting) run(ctx context.Context, host, name string, set []string) (er
 	return err
 }
 
-// commandThere is the command line with which people run commands on the other machine.
+// commandThere returns the command line for commands on the other machine.
 func (r *remoting) commandThere() string {
 	words := append([]string{"ssh"}, r.ssh.Options()...)
 	words = append(words, r.host.Target, r.node.Program)
@@ -163,7 +163,7 @@ func (r *remoting) line(name string, begun time.Time, format string, args ...any
 	fmt.Fprintf(r.Stdout, "-----> %-14s %5s  %s\n", name, took, fmt.Sprintf(format, args...))
 }
 
-// deploy does the parts, and gives the exit status of the deployment.
+// deploy runs the parts, and returns the exit status of the deployment.
 func (r *remoting) deploy(ctx context.Context, do map[string]bool) (int, error) {
 	begun := time.Now()
 	program := r.program
@@ -189,7 +189,7 @@ func (r *remoting) deploy(ctx context.Context, do map[string]bool) (int, error) 
 		return 0, err
 	}
 	if do[remoteInit] {
-		what := "corpus-git is there"
+		what := "corpus-git is installed"
 		if sent > 0 {
 			what = "copied corpus-git, " + humanize.Bytes(sent)
 		}
@@ -231,7 +231,7 @@ func (r *remoting) deploy(ctx context.Context, do map[string]bool) (int, error) 
 	return f.Exit, err
 }
 
-// tips are the commits that this machine has of the project.
+// tips returns the commits of the project that this machine has.
 func (r *remoting) tips(ctx context.Context) ([]project.Commit, error) {
 	text, err := r.verb(ctx, nil, "bundle", "tips", "--", string(r.name))
 	if err != nil {
@@ -258,7 +258,7 @@ func (r *remoting) send(ctx context.Context, have []project.Commit, w io.Writer)
 		}
 		argv = append(argv, "--have="+strings.Join(names, ","))
 	}
-	// What is written is read along, for its manifest.
+	// The bundle is parsed while it is written, for its manifest.
 	pr, pw := io.Pipe()
 	got := make(chan bundle.Manifest, 1)
 	go func() {
@@ -275,7 +275,7 @@ func (r *remoting) send(ctx context.Context, have []project.Commit, w io.Writer)
 	return m, err
 }
 
-// verb runs a verb on this machine: by the server that owns the state, or else here. Its output is the result where out is nil.
+// verb runs a verb on this machine: in the server that owns the state, or else here. If out is nil it returns the output.
 func (r *remoting) verb(ctx context.Context, out io.Writer, argv ...string) (string, error) {
 	cfg, err := r.stateSettings().load()
 	if err != nil {
@@ -297,7 +297,7 @@ func (r *remoting) verb(ctx context.Context, out io.Writer, argv ...string) (str
 	return text.String(), err
 }
 
-// hooks runs the executables of a folder of this machine's hooks, one behind the other; the first that fails ends it.
+// hooks runs the executables in a hook directory of this machine in sequence, until one fails.
 func (r *remoting) hooks(ctx context.Context, state layout.State, point, result string) error {
 	list, err := hookFiles(state.Hooks(point))
 	if err != nil {
@@ -310,13 +310,13 @@ func (r *remoting) hooks(ctx context.Context, state layout.State, point, result 
 			return err
 		}
 		if st.Exit != 0 {
-			return fault.New(fault.Failed, point, "the hook %s ended with status %d", path, st.Exit)
+			return fault.New(fault.Failed, point, "the hook %s exited with status %d", path, st.Exit)
 		}
 	}
 	return nil
 }
 
-// hookFiles are the executables of a folder, in the byte order of their names.
+// hookFiles returns the executables in a directory, in byte order of their names.
 func hookFiles(dir string) ([]string, error) {
 	names, err := hooks.Executables(vfs.Files(dir), ".")
 	for i, n := range names {

@@ -12,8 +12,8 @@ import (
 	"corpus-git/sls/host"
 )
 
-// resetPermsCommand takes the options of makina-states' reset-perms.py, for the fixperms scripts of projects. Those that
-// are about POSIX ACLs are taken and do nothing.
+// resetPermsCommand accepts the options of makina-states' reset-perms.py, for the fixperms scripts of projects. Options for POSIX ACLs are accepted and
+// ignored.
 func (c *command) resetPermsCommand() *cobra.Command {
 	var user, group, dmode, fmode string
 	var excludes []string
@@ -21,7 +21,7 @@ func (c *command) resetPermsCommand() *cobra.Command {
 	var acls []string
 	r := &permissions.Reset{}
 	cmd := &cobra.Command{
-		Use: "reset-perms", Short: "Give files and folders below some paths one owner and mode", Hidden: true, Args: cobra.NoArgs,
+		Use: "reset-perms", Short: "Set owner and mode of files and folders recursively", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if onlyACLs {
 				return nil
@@ -72,18 +72,18 @@ func (c *command) resetPermsCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&user, "user", "u", "root", "owner")
 	f.StringVarP(&group, "group", "g", "root", "group")
-	f.StringVar(&dmode, "dmode", "770", "mode of folders")
+	f.StringVar(&dmode, "dmode", "770", "mode of directories")
 	f.StringVar(&fmode, "fmode", "770", "mode of files")
-	f.StringArrayVarP(&r.Paths, "paths", "p", nil, "a path; may be given several times")
-	f.StringArrayVarP(&excludes, "excludes", "e", nil, "leave out paths that this regular expression matches; may be given several times")
-	f.BoolVarP(&flat, "no-recursive", "R", false, "the paths themselves only")
-	f.BoolVarP(&onlyACLs, "only-acls", "o", false, "do nothing: there are no ACLs to set")
-	f.BoolVarP(&quiet, "quiet", "q", false, "say nothing")
-	f.BoolVarP(&verbose, "verbose", "v", false, "say how many were changed")
-	f.BoolVarP(&ignored, "no-acls", "n", false, "set no ACLs; this is always so")
+	f.StringArrayVarP(&r.Paths, "paths", "p", nil, "a path; can be repeated")
+	f.StringArrayVarP(&excludes, "excludes", "e", nil, "skip paths that match this regular expression; can be repeated")
+	f.BoolVarP(&flat, "no-recursive", "R", false, "do not recurse")
+	f.BoolVarP(&onlyACLs, "only-acls", "o", false, "no effect, as ACLs are not supported")
+	f.BoolVarP(&quiet, "quiet", "q", false, "print nothing")
+	f.BoolVarP(&verbose, "verbose", "v", false, "print the number of changed files")
+	f.BoolVarP(&ignored, "no-acls", "n", false, "ignored, as ACLs are not supported")
 	f.BoolVarP(&ignored, "reset-acls", "k", false, "ignored")
 	f.BoolVar(&ignored, "debug", false, "ignored")
-	f.StringArrayVar(&acls, "users", nil, "ignored: users of ACLs")
-	f.StringArrayVar(&acls, "groups", nil, "ignored: groups of ACLs")
+	f.StringArrayVar(&acls, "users", nil, "ignored")
+	f.StringArrayVar(&acls, "groups", nil, "ignored")
 	return cmd
 }

@@ -19,8 +19,8 @@ type ownScreen struct {
 	sizes chan screens.Size
 }
 
-// screen puts the terminal into raw mode for a command that takes it over. It is nil for other commands, and where standard input and output are not both one.
-// restore gives the terminal back as it was.
+// screen puts the terminal into raw mode for an interactive command. It is nil for other commands, and if standard input and output are not both terminals.
+// restore resets the terminal.
 func (c *command) screen(cmd *cobra.Command) (s *ownScreen, restore func(), err error) {
 	in, out := int(c.Stdin.Fd()), int(c.Stdout.Fd()) //nolint:gosec // a descriptor fits
 	if cmd.Annotations[verbs.Interactive] == "" || !term.IsTerminal(in) || !term.IsTerminal(out) {

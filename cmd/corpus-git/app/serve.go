@@ -62,22 +62,22 @@ type server struct {
 	stop context.CancelFunc
 }
 
-// Serve answers one session over ssh, with the service of the newest configuration.
+// Serve handles one ssh session, with the service of the current configuration.
 func (s *server) Serve(ctx context.Context, sess *sshd.Session) int {
 	return s.service.Load().Serve(ctx, sess)
 }
 
-// Run implements receive.Commands: the verbs, for a key.
+// Run implements receive.Commands with the verbs.
 func (s *server) Run(ctx context.Context, who access.Identity, argv []string, stdin io.Reader, stdout, stderr io.Writer, term sshd.Terminal) int {
 	return verbs.Run(ctx, s.backend(), verbs.Caller{Identity: who, Remote: true, Term: verbs.Terminal{Colour: term.Colour, Width: term.Columns}, Screen: term.Screen}, argv, stdin, stdout, stderr)
 }
 
-// apiRequest serves one request over HTTP: the verbs, for who sent it.
+// apiRequest runs a verb for an HTTP request.
 func (s *server) apiRequest(ctx context.Context, who access.Identity, argv []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return verbs.Run(ctx, s.backend(), verbs.Caller{Identity: who, Remote: true, Program: true}, argv, stdin, stdout, stderr)
 }
 
-// request serves one request over the socket: the verbs, for a user of this machine.
+// request runs a verb for a user of this machine, over the socket.
 func (s *server) request(ctx context.Context, p control.Peer, q control.Request, stdin io.Reader, stdout, stderr io.Writer) int {
 	if q.Receive != "" {
 		return s.service.Load().ReceiveAt(ctx, access.Local(p.User), q.Receive, q.Check, stdin, stdout, stderr)
@@ -85,12 +85,12 @@ func (s *server) request(ctx context.Context, p control.Peer, q control.Request,
 	return verbs.Run(ctx, s.backend(), verbs.Caller{Identity: access.Local(p.User), Term: verbs.Terminal{Colour: q.Colour, Width: q.Width}, Screen: q.Screen(stdin, stdout)}, q.Argv, stdin, stdout, stderr)
 }
 
-// start brings a server up: state, what a crash left, then the listeners; the deployments that it left open are ended in the background. After an error nothing is left running.
+// start starts a server: the state, recovery, then the listeners; unfinished deployments are ended in the background. After an error nothing is left running.
 func start(ctx context.Context, cfg *config.Config, env []string, log zerolog.Logger, level *serverlog.Level, load func() (*config.Config, error)) (*server, error) {
 	return startWith(ctx, cfg, env, log, level, load, testHooks{})
 }
 
-// testHooks are what tests put between the program and the machine; see Process.
+// testHooks are hooks for tests; see Process.
 type testHooks struct {
 	boundary func(point string)
 	boot     string
@@ -171,7 +171,7 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 	return s, nil
 }
 
-// newSSH makes the SSH server, which serves with the service of the newest configuration.
+// newSSH creates the SSH server, which uses the service of the current configuration.
 func (s *server) newSSH(cfg *config.Config, keys []ssh.Signer) *sshd.Server {
 	return &sshd.Server{
 		HostKeys: keys, Keys: s.access, Handler: s, Version: Build().Release, Log: s.log.With().Str("part", "ssh").Logger(),
@@ -188,7 +188,7 @@ func (s *server) newSSH(cfg *config.Config, keys []ssh.Signer) *sshd.Server {
 	}
 }
 
-// hostKeys reads the server's host keys, and makes those that are missing.
+// hostKeys reads the server's host keys, and generates missing ones.
 func hostKeys(state layout.State, log zerolog.Logger) ([]ssh.Signer, error) {
 	var keys []ssh.Signer
 	for _, k := range []struct{ path, kind string }{{state.HostKey(), ssh.KeyAlgoED25519}, {state.HostKeyECDSA(), ssh.KeyAlgoECDSA256}} {
@@ -204,7 +204,7 @@ func hostKeys(state layout.State, log zerolog.Logger) ([]ssh.Signer, error) {
 	return keys, nil
 }
 
-// sshLimits are the limits of connections.
+// sshLimits returns the connection limits.
 func sshLimits(l config.Limits) sshd.Limits {
 	return sshd.Limits{
 		Connections: l.MaxConnections, PerSource: l.MaxConnectionsPerSource, Unauthenticated: l.MaxUnauthenticated,
@@ -278,16 +278,16 @@ func (s *server) openWeb(given net.Listener, cfg *config.Config, m *web.Metrics)
 	return nil
 }
 
-// webLogin makes a link that lets a browser in, once.
+// webLogin creates a link that logs a browser in once.
 func (s *server) webLogin(ctx context.Context, who access.Identity) (string, error) {
 	if s.web == nil {
-		return "", fault.New(fault.Refused, "web login", "the server shows no pages").WithHint("set  http_listen: 127.0.0.1:8080  in its configuration, and start it again")
+		return "", fault.New(fault.Refused, "web login", "the web pages are turned off").WithHint("set  http_listen: 127.0.0.1:8080  in its configuration, and restart it")
 	}
 	ticket, err := s.web.Sessions.Ticket(ctx, who)
 	return s.webURL(s.webAddr.Addr().String()) + "/login?ticket=" + ticket, err
 }
 
-// addresses are the signals' in this server.
+// addresses creates the addresses of signals.
 type addresses struct {
 	*signals.Store
 	server *server
@@ -301,14 +301,14 @@ func (a addresses) Address(id project.ID, wait, name string) (url, secret string
 	return url, a.Secret(id, wait, name)
 }
 
-// backend is core's, with what only a server can do.
+// backend returns the backend of core with what only a server can do.
 func (s *server) backend() *verbs.Backend {
 	b := s.core.backend(true)
 	b.WebLogin = s.webLogin
 	return b
 }
 
-// open starts to answer.
+// open starts to accept connections.
 func (s *server) open() {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
@@ -364,7 +364,7 @@ func (s *server) abandon() {
 	_ = s.core.close()
 }
 
-// newService makes what answers sessions, from a configuration.
+// newService creates the service for sessions from a configuration.
 func (s *server) newService(cfg *config.Config) *receive.Service {
 	l := cfg.Limits
 	return &receive.Service{
@@ -385,7 +385,7 @@ func (s *server) newService(cfg *config.Config) *receive.Service {
 	}
 }
 
-// packLimits bound what comes in one pack, of a push or of a submodule.
+// packLimits returns the limits on a pack of a push or a submodule.
 func packLimits(l config.Limits, memory *pack.Memory) pack.Limits {
 	return pack.Limits{
 		PackBytes: int64(l.MaxPackBytes), Objects: l.MaxObjects, ObjectBytes: int64(l.MaxObjectBytes), DeltaBytes: int64(l.MaxDeltaBytes),
@@ -394,7 +394,7 @@ func packLimits(l config.Limits, memory *pack.Memory) pack.Limits {
 	}
 }
 
-// orNone gives a limit of 0 as what receive takes for none at all: its zero means the default.
+// orNone maps the limit 0 (none) to the value that means none in package receive, where 0 means the default.
 func orNone(n int) int {
 	if n == 0 {
 		return -1
@@ -402,8 +402,7 @@ func orNone(n int) int {
 	return n
 }
 
-// shutdown refuses new deployments, lets the running ones end within grace, and then closes the listeners. When now ends, the
-// grace does.
+// shutdown refuses new deployments, waits up to grace for running ones, and then closes the listeners. When now ends, so does the grace period.
 func (s *server) shutdown(now context.Context, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(now, grace)
 	defer cancel()
@@ -412,9 +411,9 @@ func (s *server) shutdown(now context.Context, grace time.Duration) error {
 	s.converge.Stop()
 	s.keys.Stop()
 	s.register.Stop()
-	// The listeners stay open meanwhile: who follows sees the end, and who pushes is told to try again.
+	// The listeners stay open meanwhile, so followers see the end, and pushes are told to try again.
 	if err := s.pipeline.Shutdown(ctx); err != nil {
-		s.log.Warn().Msg("running deployments were cancelled and rolled back: shutdown_grace has passed, or a second signal came")
+		s.log.Warn().Msg("running deployments were cancelled and rolled back: shutdown_grace expired, or a second signal was received")
 	}
 	s.nodes.Detach()
 	errs = append(errs, os.Remove(s.state.Addresses()), s.control.Close())

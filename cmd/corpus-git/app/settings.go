@@ -9,10 +9,10 @@ import (
 	"corpus-git/project/config"
 )
 
-// DefaultConfig is the configuration file that is read where none is named, if it is there.
+// DefaultConfig is the configuration file that is read by default, if it exists.
 const DefaultConfig = "/etc/corpus-git/corpus-git.yaml"
 
-// Environment is what the process was given.
+// Environment is the environment of the process.
 type Environment struct {
 	Env []string
 	// UID is the effective user.
@@ -36,7 +36,7 @@ func (e Environment) defaultRoot() string {
 	return "srv"
 }
 
-// settings finds and reads the configuration. file is --config, "" where it was not given.
+// settings finds and reads the configuration. file is --config, "" if it was not given.
 type settings struct {
 	env   Environment
 	file  string

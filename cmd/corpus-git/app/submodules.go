@@ -11,7 +11,7 @@ import (
 	"corpus-git/receive"
 )
 
-// submodules is how submodules are fetched now; a reload may change it.
+// submodules returns the current settings for fetching submodules, which a reload may change.
 func (c *core) submodules() receive.SubmoduleSettings {
 	cfg := c.cfg.Load()
 	return receive.SubmoduleSettings{
@@ -20,7 +20,7 @@ func (c *core) submodules() receive.SubmoduleSettings {
 	}
 }
 
-// mayRead reports whether a pusher may read a repository: a local user may, as everything; a key needs the right that fetching takes.
+// mayRead reports whether a pusher may read a repository: local users may; a key needs the permission to fetch it.
 func (c *core) mayRead(ctx context.Context, who project.Pusher, name project.Name, repo project.Repo) (bool, error) {
 	want := project.Read
 	if repo == project.PillarRepo {
@@ -29,14 +29,14 @@ func (c *core) mayRead(ctx context.Context, who project.Pusher, name project.Nam
 	return c.may(ctx, who, name, want)
 }
 
-// may reports whether a pusher has a right now: a local user has all, a key those that it was given.
+// may reports whether a pusher has a permission now; local users have all.
 func (c *core) may(ctx context.Context, who project.Pusher, name project.Name, want project.Right) (bool, error) {
 	id := access.Identity{Name: who.Key, Fingerprint: who.Fingerprint, From: who.From}
 	id.Admin = access.IsLocal(who.Fingerprint, who.From)
 	return c.access.Can(ctx, id, name, want)
 }
 
-// homeOf is where a project's ssh key is: its user's home; the server's own where projects get no users.
+// homeOf returns the home directory with a project's ssh key: that of its user, or the server's if projects have no users.
 func (c *core) homeOf(user string) string {
 	if !c.tools.Accounts || c.tools.Host.EUID != 0 {
 		return Environment{Env: c.env}.get("HOME")

@@ -16,7 +16,7 @@ import (
 	"corpus-git/project"
 )
 
-// openWatch makes what runs periodic checks. It runs them once it is started, which a server does.
+// openWatch creates the watcher of periodic checks, which a server starts.
 func (c *core) openWatch(ctx context.Context) (err error) {
 	of := live.Checks{Projects: c.live, Undeployed: c.pipeline.Undeployed, LastLive: c.pipeline.LastLive, Notify: c.outbox.AddNow, Log: c.log}
 	c.watch, err = watch.Open(ctx, watch.Config{
@@ -26,7 +26,7 @@ func (c *core) openWatch(ctx context.Context) (err error) {
 	return err
 }
 
-// openConverge makes what applies live releases again. It runs them once it is started, which a server does.
+// openConverge creates the converge scheduler, which a server starts.
 func (c *core) openConverge(ctx context.Context) (err error) {
 	c.register = register.New(register.Config{Checks: c.watch.States, Address: c.machineAddress, Publish: c.publish, Log: c.log})
 	of := live.Converge{Projects: c.live, Registers: c.register.Set, Undeployed: c.pipeline.Undeployed, Server: func() project.ConvergePolicy { return c.cfg.Load().Converge.Policy() }}
@@ -53,7 +53,7 @@ func (c *core) openConverge(ctx context.Context) (err error) {
 	return err
 }
 
-// publish says which services run here: to the hub where this is an agent that dials in, else to those who read this server's keys.
+// publish registers the services that run here: at the hub if this is an agent that dials in, else in this server's keys.
 func (c *core) publish(ctx context.Context, services map[string]string) error {
 	if a := c.agent.Load(); a != nil {
 		return a.Call("kv register "+a.Hub.Node, services)
@@ -61,10 +61,10 @@ func (c *core) publish(ctx context.Context, services map[string]string) error {
 	return c.kv.Register(ctx, strings.Trim(instance.ReplaceAllString(c.hostName(), "-"), "-."), services, register.Lease)
 }
 
-// instance is what cannot be in the name of an instance.
+// instance matches characters that cannot be in the name of an instance.
 var instance = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
 
-// machineAddress is an address by which others may reach this machine: the first of its IPv4 addresses that is not its own only, else its name.
+// machineAddress returns an address of this machine for others: its first IPv4 address that is not loopback, else its name.
 func (c *core) machineAddress() string {
 	v, _ := c.facts().GetStr("ipv4")
 	if list, ok := v.(*py.List); ok {
@@ -77,7 +77,7 @@ func (c *core) machineAddress() string {
 	return c.hostName()
 }
 
-// visibleKeys are the keys that the steps of a project see: on a node those that its hub sent.
+// visibleKeys returns the keys that the steps of a project can read; on a node those sent by its hub.
 func (c *core) visibleKeys(ctx context.Context, name project.Name) (map[string]string, error) {
 	if p, err := c.registry.Get(ctx, name); err == nil && p.Node != nil {
 		return p.Node.KV, nil
@@ -85,7 +85,7 @@ func (c *core) visibleKeys(ctx context.Context, name project.Name) (map[string]s
 	return c.kv.Visible(ctx, name)
 }
 
-// wentLive is pipeline.Config.OnLive.
+// wentLive implements pipeline.Config.OnLive.
 func (c *core) wentLive(name project.Name, list []project.Check) {
 	c.watch.Live(name, list)
 	c.converge.Live(name)

@@ -1,7 +1,7 @@
-// Package browser holds nothing but tests: the pages in a real Chromium, with a server that is pushed to. They are built with the tag "browser":
+// Package browser contains only tests: they drive the pages in a real Chromium against a running server. They are built with the tag "browser":
 //
 //	make browser
 //
-// Chromium is looked for in PATH. Screenshots of each page, wide and narrow, go to the folder that go test -artifacts -outputdir DIR names. With
-// CORPUS_GIT_AXE=FILE, axe-core's axe.min.js, each page is held against its rules, too.
+// Chromium is searched in PATH. Screenshots of each page, wide and narrow, are written to the directory of go test -artifacts -outputdir DIR. With
+// CORPUS_GIT_AXE=FILE (axe-core's axe.min.js) each page is also checked with axe.
 package browser

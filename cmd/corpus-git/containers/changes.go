@@ -42,7 +42,7 @@ func (m *containers) start() *cobra.Command {
 	return cmd
 }
 
-// names are those that were typed, or of all containers that want is true for.
+// names returns those that were typed, or of all containers that want is true for.
 func (m *containers) names(mgr container.Manager, args []string, want func(container.Container) bool) ([]string, error) {
 	if len(args) > 0 {
 		return args, nil

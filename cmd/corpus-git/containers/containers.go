@@ -53,7 +53,7 @@ type containers struct {
 	asJSON bool
 }
 
-// Command is the command container.
+// Command returns the command container.
 func Command(s Surroundings) *cobra.Command {
 	m := &containers{Surroundings: s}
 	cmd := &cobra.Command{
@@ -70,7 +70,7 @@ func Command(s Surroundings) *cobra.Command {
 // cgroups is where systemd and others mount the control groups.
 const cgroups = "/sys/fs/cgroup"
 
-// open gives what does the work. Only root may change anything.
+// open returns what does the work. Only root may change anything.
 func (m *containers) open(change bool) (container.Manager, error) {
 	var none container.Manager
 	if change && os.Geteuid() != 0 {
@@ -100,7 +100,7 @@ func (m *containers) open(change bool) (container.Manager, error) {
 	}, nil
 }
 
-// resolv is the text of this machine's resolv.conf(5); of systemd-resolved's, where that serves names on the loopback interface only.
+// resolv returns the text of this machine's resolv.conf(5); of systemd-resolved's, where that serves names on the loopback interface only.
 func resolv() string {
 	var all strings.Builder
 	for _, path := range []string{"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"} {
@@ -135,7 +135,7 @@ func (s *settings) register(cmd *cobra.Command) {
 	cmd.Flags().Float64Var(&s.cpus, "cpus", 0, "how many processors it may use, such as 0.5; 0 for no limit")
 }
 
-// limits gives what changes the limits as the flags say.
+// limits returns what changes the limits as the flags say.
 func (s *settings) limits(cmd *cobra.Command) (func(*container.Limits), error) {
 	var bytes int64
 	if s.memory != "" && s.memory != "0" {

@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// ErrNoServer means that nobody listens on the socket.
-var ErrNoServer = errors.New("no server runs on this state")
+// ErrNoServer means that no server listens on the socket.
+var ErrNoServer = errors.New("no server is running on this state")
 
 // Client is a connection to the server, for one request.
 type Client struct{ conn net.Conn }
@@ -38,8 +38,8 @@ func Dial(path string) (*Client, error) {
 // Close ends the connection.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// Do sends a request and copies the streams until the exit status comes. stdin may be nil. When ctx ends, the server is
-// told, and what it says then is still copied. An error means that the server went away.
+// Do sends a request and copies the streams until the exit status arrives. stdin may be nil. When ctx ends, the server is notified, and its remaining output is
+// still copied. An error means that the connection to the server was lost.
 func (c *Client) Do(ctx context.Context, q Request, stdin io.Reader, stdout, stderr io.Writer) (code int, err error) {
 	q.Protocol = Protocol
 	p, err := json.Marshal(q)
@@ -89,7 +89,7 @@ func (c *Client) Do(ctx context.Context, q Request, stdin io.Reader, stdout, std
 	for {
 		k, p, err := receive(r)
 		if err != nil {
-			return 0, fmt.Errorf("the server went away: %w", err)
+			return 0, fmt.Errorf("lost the connection to the server: %w", err)
 		}
 		switch k {
 		case output:

@@ -30,24 +30,24 @@ const (
 // Protocol is the version of the frames and of Request.
 const Protocol = 1
 
-// Request is what a client asks for.
+// Request is a request of a client.
 type Request struct {
 	Protocol int      `json:"protocol"`
 	Argv     []string `json:"argv"`
 	Colour   bool     `json:"colour,omitempty"`
 	Width    int      `json:"width,omitempty"`
-	// Receive is the folder of a repository to which a push came, in place of Argv: standard input and output speak git's protocol.
-	// With Check the server only reports whether it takes one.
+	// Receive, instead of Argv, is the directory of the repository of a push by path: standard input and output speak git's protocol. With Check the server
+	// only reports whether it accepts one.
 	Receive string `json:"receive,omitempty"`
 	Check   bool   `json:"check,omitempty"`
-	// Terminal is the size of the client's terminal, which is in raw mode: what runs gets one of its own. Term is its type.
+	// Terminal is the size of the client's terminal, which is in raw mode; the command gets its own pseudo terminal. Term is its type.
 	Terminal *terminal.Size `json:"terminal,omitempty"`
 	Term     string         `json:"term,omitempty"`
-	// Sizes gives that size anew when it changes.
+	// Sizes sends the size when it changes.
 	Sizes chan terminal.Size `json:"-"`
 }
 
-// Screen is the client's terminal as what runs sees it, nil where it has none.
+// Screen returns the client's terminal as seen by the command, nil if it has none.
 func (q Request) Screen(in io.Reader, out io.Writer) *terminal.Terminal {
 	if q.Terminal == nil {
 		return nil

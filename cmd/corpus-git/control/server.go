@@ -22,10 +22,10 @@ import (
 	"corpus-git/internal/terminal"
 )
 
-// WriteIdle is how long one write waits for a client that does not read.
+// WriteIdle is the timeout of a write to a client that does not read.
 const WriteIdle = time.Minute
 
-// Peer is who is at the other end, as the kernel says.
+// Peer is the user at the other end, as reported by the kernel.
 type Peer struct {
 	UID  int
 	User string
@@ -46,7 +46,7 @@ type Server struct {
 	wg       sync.WaitGroup
 }
 
-// Listen makes the socket at path, in place of a stale one. The caller holds the state's lock, so that no other server
+// Listen creates the socket at path, replacing a stale one. The caller holds the state's lock, so that no other server
 // can be using it.
 func Listen(path string, run Run, log zerolog.Logger) (*Server, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -70,7 +70,7 @@ func Listen(path string, run Run, log zerolog.Logger) (*Server, error) {
 	return &Server{Run: run, Log: log, listener: l, path: path}, nil
 }
 
-// shortName is another name of a socket, whatever its length: unix(7) allows 107 bytes. The name holds as long as dir is open.
+// shortName returns a short alternative name of a socket, as unix(7) allows only 107 bytes. It is valid as long as dir is open.
 func shortName(path string) (name string, dir *os.File, err error) {
 	fd, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -79,7 +79,7 @@ func shortName(path string) (name string, dir *os.File, err error) {
 	return fmt.Sprintf("/proc/self/fd/%d/%s", fd, filepath.Base(path)), os.NewFile(uintptr(fd), filepath.Dir(path)), nil //nolint:gosec // a descriptor is not negative
 }
 
-// Serve accepts until Close; requests end when ctx does. It returns after the last of them has.
+// Serve accepts connections until Close; requests end when ctx does. It returns after the last request has ended.
 func (s *Server) Serve(ctx context.Context) error {
 	defer s.wg.Wait()
 	for {
@@ -105,10 +105,10 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 }
 
-// Active is the number of requests that are being answered.
+// Active returns the number of running requests.
 func (s *Server) Active() int { return int(s.active.Load()) }
 
-// Close stops listening and removes the socket. Requests that run go on.
+// Close stops listening and removes the socket. Running requests continue.
 func (s *Server) Close() error { return errors.Join(os.Remove(s.path), s.listener.Close()) }
 
 // deadlineConn is a connection with a deadline for each write.
@@ -166,7 +166,7 @@ func (s *Server) serve(ctx context.Context, c *net.UnixConn) error {
 	return w.send(exit, []byte{byte(code)})
 }
 
-// pump hands over standard input until the client leaves.
+// pump forwards standard input until the client disconnects.
 func pump(r io.Reader, feed *io.PipeWriter, sizes chan terminal.Size) error {
 	for {
 		k, p, err := receive(r)
@@ -199,7 +199,7 @@ func pump(r io.Reader, feed *io.PipeWriter, sizes chan terminal.Size) error {
 	}
 }
 
-// credentials asks the kernel who is connected.
+// credentials returns the peer's credentials from the kernel.
 func credentials(c *net.UnixConn) (Peer, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -217,7 +217,7 @@ func credentials(c *net.UnixConn) (Peer, error) {
 	return p, nil
 }
 
-// UserName is the name of a user of this machine, or its number where it has none.
+// UserName returns the name of a user of this machine, or the number if it has none.
 func UserName(uid int) string {
 	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
 		return u.Username

@@ -1,5 +1,5 @@
-// Package demo shows what a server does on the machine of somebody who wants to see it: with the real git and ssh it pushes a sample so
-// that it goes live, to its pillar, and so that it fails and is rolled back.
+// Package demo demonstrates a server with the real git and ssh: it pushes a sample project that goes live, a change of its pillar, and a release that fails and
+// is rolled back.
 package demo
 
 import (
@@ -28,7 +28,7 @@ import (
 // Project is the name of the demo's project.
 const Project project.Name = "sample"
 
-// Server is the one that is pushed to.
+// Server is the server that the demo pushes to.
 type Server struct {
 	Root     layout.Root
 	State    layout.State
@@ -36,27 +36,27 @@ type Server struct {
 	Access   *access.Store
 	Registry *registry.Registry
 	Remotes  func(project.Name) status.Remotes
-	// Verb runs a verb, which prints to Out, and gives its exit status.
+	// Verb runs a verb, which prints to Out, and returns its exit status.
 	Verb func(ctx context.Context, argv ...string) int
-	// By is who makes the project and the key.
+	// By is the identity that creates the project and the key.
 	By access.Identity
-	// Dir gets the keys and the clones; Env is the environment of git.
+	// Dir receives the keys and the clones; Env is the environment of git.
 	Dir string
 	Env []string
 	Out io.Writer
 }
 
-// Missing is an error where a program that the demo needs is not installed.
+// Missing returns an error if a program that the demo needs is not installed.
 func Missing() error {
 	for _, p := range []string{"git", "ssh", "ssh-keygen"} {
 		if _, err := exec.LookPath(p); err != nil {
-			return fault.New(fault.Refused, "demo", "%s is not installed", p).WithHint("the demo pushes as you would: it needs git and OpenSSH's client")
+			return fault.New(fault.Refused, "demo", "%s is not installed", p).WithHint("the demo needs git and the OpenSSH client")
 		}
 	}
 	return nil
 }
 
-// Show is the demo. clone is the working copy that it leaves to its user.
+// Show returns the demo. clone is the working copy that it leaves to its user.
 func (s Server) Show(ctx context.Context) (clone string, err error) {
 	d := &demo{Server: s}
 	return d.clone(), d.show(ctx)
@@ -71,10 +71,10 @@ type demo struct {
 
 func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.Out, format+"\n", args...) }
 
-// clone is the working copy that the demo leaves to its user. It is made once, and then the user's own.
+// clone returns the working copy that the demo leaves to its user. It is created once and then belongs to the user.
 func (d *demo) clone() string { return filepath.Join(d.Dir, "sample") }
 
-// shown is a working copy that the demo works in, made again each time.
+// shown returns the demo's own working copy, recreated each time.
 func (d *demo) shown(name string) string { return filepath.Join(d.Dir, "shown", name) }
 
 // title starts a part.
@@ -104,9 +104,9 @@ func (d *demo) show(ctx context.Context) error {
 		return err
 	}
 
-	d.title("a push to the pillar: the same code, other values")
+	d.title("a push to the pillar: the same code with other values")
 	pillar := d.shown("pillar")
-	// Other words in each demo: the page of the one before may still be live.
+	// The text differs in each demo, as the page of an earlier one may still be live.
 	greeting := "The pillar said this at " + time.Now().Format("15:04:05.000") + ", and nobody touched the code."
 	init := fmt.Sprintf("makina-projects.%s:\n  data:\n    greeting: %s\n", Project, greeting)
 	if err := d.repository(ctx, pillar, remotes.Pillar, writeFile(layout.PillarFile, init)); err != nil {
@@ -121,7 +121,7 @@ func (d *demo) show(ctx context.Context) error {
 	}
 	if second == first || !strings.Contains(second, greeting) {
 		return fault.New(fault.Failed, "demo", "the page does not show the pillar's value").
-			WithHint("what you pushed yourself may leave it out; a demo from the beginning:  corpus-git demo --root DIR , with a new DIR")
+			WithHint("your own pushes may have removed it; to start over:  corpus-git demo --root DIR  with a new DIR")
 	}
 
 	d.title("a push that fails, and is rolled back")
@@ -137,7 +137,7 @@ func (d *demo) show(ctx context.Context) error {
 		return err
 	}
 	if !strings.Contains(out, "[remote rejected]") {
-		return fault.New(fault.Failed, "demo", "git did not say that the push was rejected")
+		return fault.New(fault.Failed, "demo", "git did not report that the push was rejected")
 	}
 	third, err := d.page(page)
 	if err != nil {
@@ -160,7 +160,7 @@ func (d *demo) show(ctx context.Context) error {
 	return d.handOver(ctx)
 }
 
-// prepare makes the key, lets it in, and makes the project.
+// prepare generates and adds the key, and creates the project.
 func (d *demo) prepare(ctx context.Context) error {
 	if err := os.MkdirAll(d.Dir, 0o700); err != nil {
 		return err
@@ -214,7 +214,7 @@ func (d *demo) prepare(ctx context.Context) error {
 	return nil
 }
 
-// cleanEnv leaves out what would make git look elsewhere.
+// cleanEnv removes variables that would make git look elsewhere.
 func cleanEnv(env []string) []string {
 	var out []string
 	for _, kv := range env {
@@ -225,7 +225,7 @@ func cleanEnv(env []string) []string {
 	return out
 }
 
-// ShellQuote makes a word of s for a shell.
+// ShellQuote quotes s for a shell.
 func ShellQuote(s string) string {
 	if !strings.ContainsAny(s, " '\"$`\\&;|<>()*?[]#~") {
 		return s
@@ -316,7 +316,7 @@ func (d *demo) handOver(ctx context.Context) error {
 			continue
 		}
 		if _, err := os.Lstat(filepath.Join(c.dir, ".git")); err != nil {
-			d.say("%s is left as it is: it is not a working copy any more", c.dir)
+			d.say("%s is left unchanged: it is not a working copy any more", c.dir)
 			continue
 		}
 		// The port is another one each time.
@@ -331,7 +331,7 @@ func (d *demo) handOver(ctx context.Context) error {
 			err = d.quiet(ctx, c.dir, "merge", "-q", "--ff-only", "prod/master")
 		}
 		if err != nil {
-			d.say("%s is left as it is, with your changes; to go on from what is deployed now:  git pull --rebase prod master", c.dir)
+			d.say("%s is left unchanged, with your changes; to continue from the deployed commit:  git pull --rebase prod master", c.dir)
 		}
 	}
 	return nil
@@ -386,7 +386,7 @@ func (d *demo) page(path string) (string, error) {
 		return "", fault.New(fault.Failed, "demo", "the deployed page cannot be read: %w", err)
 	}
 	d.say("")
-	d.say("the page that is live now (%s):", path)
+	d.say("the live page (%s):", path)
 	for line := range strings.Lines(tags.ReplaceAllString(string(data), "")) {
 		if line = strings.TrimSpace(line); line != "" {
 			d.say("  | %s", line)

@@ -1,5 +1,4 @@
-// Package doctor looks at the machine, the state and the projects, and says what is wrong, and what to do about it or how it
-// can be mended. To look changes nothing.
+// Package doctor checks the machine, the state and the projects, and reports problems with a hint or a fix. Checking changes nothing.
 package doctor
 
 import (
@@ -27,7 +26,7 @@ import (
 	"corpus-git/sls/choose"
 )
 
-// Doctor looks. Database, Registry and Status are nil where no state could be opened, or none is needed.
+// Doctor runs the checks. Database, Registry and Status are nil if no state could be opened or none is needed.
 type Doctor struct {
 	Config *config.Config
 	// Env is the environment that salt-call is searched in.
@@ -39,7 +38,7 @@ type Doctor struct {
 	Addresses func(layout.State) (pid int, listens string, err error)
 }
 
-// Run gives what was found.
+// Run returns the findings.
 func (d Doctor) Run(ctx context.Context) []Finding {
 	var out []Finding
 	add := adderTo(&out)
@@ -52,11 +51,11 @@ func (d Doctor) Run(ctx context.Context) []Finding {
 	d.database(ctx, add, state)
 	d.programs(add)
 	if d.Config.Accounts == "off" {
-		add("user", "skipped", "", "accounts is off: projects get no users and groups of their own, owners are left as they are")
+		add("user", "skipped", "", "accounts is off: no users and groups are created for projects, owners are not changed")
 	} else if os.Geteuid() == 0 {
-		add("user", "ok", "", "root: users, groups and owners of projects are kept")
+		add("user", "ok", "", "root: users, groups and owners of projects are managed")
 	} else {
-		add("user", "skipped", "run as root for that", "not root: projects' users and groups are not made, owners are left as they are, steps run as you")
+		add("user", "skipped", "run as root to manage users and owners", "not root: no users and groups are created for projects, owners are not changed, steps run as you")
 	}
 	d.stateOwners(add, state)
 	d.refs(ctx, add, root)
@@ -69,14 +68,14 @@ func (d Doctor) directory(add adder, name, path string, closed os.FileMode) {
 	fi, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		add(name, "warning", "it is made by  corpus-git serve  and  corpus-git project create", "%s is not there yet", path)
+		add(name, "warning", "corpus-git serve  and  corpus-git project create  create it", "%s does not exist yet", path)
 	case err != nil:
 		add(name, "failed", "", "%v", err)
 	case !fi.IsDir():
 		add(name, "failed", "move it away", "%s is not a directory", path)
 	case fi.Mode().Perm()&closed != 0:
-		add(name, "failed", "chmod 700 "+path, "%s can be entered by others (mode %04o)", path, fi.Mode().Perm()).
-			setFix(func() error { return os.Chmod(path, fi.Mode().Perm()&^closed) }, "close %s to others", path)
+		add(name, "failed", "chmod 700 "+path, "%s is accessible to other users (mode %04o)", path, fi.Mode().Perm()).
+			setFix(func() error { return os.Chmod(path, fi.Mode().Perm()&^closed) }, "make %s accessible to its owner only", path)
 	default:
 		f, err := os.CreateTemp(path, ".doctor-")
 		if err != nil {
@@ -89,7 +88,7 @@ func (d Doctor) directory(add adder, name, path string, closed os.FileMode) {
 	}
 }
 
-// low is the space below which archives are refused.
+// low is the free space below which archives are refused.
 const low = 512 << 20
 
 func (d Doctor) space(add adder, dirs ...string) {
@@ -115,12 +114,12 @@ func (d Doctor) server(add adder, state layout.State) {
 		_ = c.Close()
 		pid, listens, aerr := d.Addresses(state)
 		if aerr != nil {
-			add("server", "warning", "", "it runs, and %s cannot be read", state.Addresses())
+			add("server", "warning", "", "it is running, but %s cannot be read", state.Addresses())
 			return
 		}
 		add("server", "ok", "", "runs (process %d), listens on %s", pid, listens)
 	case errors.Is(err, control.ErrNoServer):
-		add("server", "warning", "start it:  systemctl start corpus-git , or  corpus-git serve", "does not run; commands work on the state themselves")
+		add("server", "warning", "start it:  systemctl start corpus-git , or  corpus-git serve", "not running; commands access the state directly")
 	default:
 		add("server", "failed", "run as the user of the server", "%v", err)
 	}
@@ -131,12 +130,12 @@ func (d Doctor) hostKeys(add adder, state layout.State) {
 		fi, err := os.Stat(path)
 		switch {
 		case errors.Is(err, os.ErrNotExist):
-			add("host key", "ok", "", "%s: not made yet; the next start makes it", path)
+			add("host key", "ok", "", "%s: does not exist yet; the next start creates it", path)
 		case err != nil:
 			add("host key", "failed", "", "%v", err)
 		case fi.Mode().Perm()&0o077 != 0:
-			add("host key", "failed", "chmod 600 "+path, "others can read %s: the server will not start with it", path).
-				setFix(func() error { return os.Chmod(path, 0o600) }, "close %s to others", path)
+			add("host key", "failed", "chmod 600 "+path, "%s is readable for other users: the server will not start with it", path).
+				setFix(func() error { return os.Chmod(path, 0o600) }, "make %s accessible to its owner only", path)
 		default:
 			add("host key", "ok", "", "%s", path)
 		}
@@ -169,14 +168,14 @@ func (d Doctor) database(ctx context.Context, add adder, state layout.State) {
 	case err != nil:
 		add("history", "failed", "", "%v", err)
 	case tables == 0: // of what is counted below it is the last that the first start makes
-		add("history", "skipped", "", "nothing is recorded yet: the first start ended before it made the tables; the next one makes them")
+		add("history", "skipped", "", "no tables yet: the first start was interrupted; the next one creates them")
 	default:
 		d.history(ctx, add, state, base)
 		d.notifications(ctx, add, base)
 	}
 }
 
-// notifications says what waits to be delivered, and what was given up.
+// notifications reports pending and failed deliveries.
 func (d Doctor) notifications(ctx context.Context, add adder, base *sql.DB) {
 	c, err := notify.Count(ctx, base)
 	sinks := len(d.Config.Notify.All())
@@ -184,7 +183,7 @@ func (d Doctor) notifications(ctx context.Context, add adder, base *sql.DB) {
 	case err != nil:
 		add("notifications", "failed", "", "%v", err)
 	case c == notify.Counts{} && sinks == 0:
-		add("notifications", "skipped", "configure sinks to be told what happens: docs/notifications.md", "no sinks")
+		add("notifications", "skipped", "configure sinks to get notifications: docs/notifications.md", "no sinks")
 	case c.GivenUp > 0:
 		add("notifications", "warning", "see why:  corpus-git notify list --failed , and try again:  corpus-git notify retry", "%s given up, %s waiting", humanize.Count(c.GivenUp), humanize.Count(c.Waiting))
 	default:
@@ -192,7 +191,7 @@ func (d Doctor) notifications(ctx context.Context, add adder, base *sql.DB) {
 	}
 }
 
-// history says how much is recorded, which grows with every deployment until the keys history.* bound it.
+// history reports the size of the recorded history, which is limited by the keys history.*.
 func (d Doctor) history(ctx context.Context, add adder, state layout.State, base *sql.DB) {
 	deployments, err := pipeline.CountRecords(ctx, base)
 	var entries int64
@@ -219,7 +218,7 @@ func (d Doctor) history(ctx context.Context, add adder, state layout.State, base
 	add("history", "ok", "", "%s, %s of logs, %s of undo logs; %s; database %s", humanize.Plural(deployments, "deployment"), humanize.Bytes(logs), humanize.Bytes(undo), humanize.Plural(entries, "audit entry", "audit entries"), humanize.Bytes(database))
 }
 
-// sizeOf is the length of all files below a folder together; what cannot be read counts nothing.
+// sizeOf returns the total size of the files below a directory; unreadable ones count as 0.
 func sizeOf(dir string) (n int64) {
 	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() {
@@ -251,7 +250,7 @@ func (d Doctor) programs(add adder) {
 	case d.Config.Runner == "salt-call":
 		add("salt-call", "failed", "install Salt, or set  runner: auto", "not found, and runner is salt-call")
 	default:
-		add("salt-call", "skipped", "install Salt for projects whose SLS files need more than the built-in runner has", "not installed: the built-in runner does all")
+		add("salt-call", "skipped", "install Salt for projects whose SLS files need more than the built-in runner", "not installed: the built-in runner applies all steps")
 	}
 }
 
@@ -273,7 +272,7 @@ func (d Doctor) leftovers(ctx context.Context, add adder, root layout.Root, stat
 		serving = !errors.Is(err, control.ErrNoServer)
 	}
 	if len(found) > 0 && !serving {
-		add("leftovers", "warning", "the next start of the server sweeps them", "%s, such as %s", humanize.Plural(len(found), "temporary folder"), found[0])
+		add("leftovers", "warning", "the next start of the server removes them", "%s, such as %s", humanize.Plural(len(found), "temporary folder"), found[0])
 	} else {
 		add("leftovers", "ok", "", "none that need attention")
 	}
@@ -294,7 +293,7 @@ func (d Doctor) leftovers(ctx context.Context, add adder, root layout.Root, stat
 		return
 	}
 	for _, n := range half {
-		add("project", "warning", "finish it:  corpus-git project destroy "+string(n)+" --yes", "%s is half destroyed", n)
+		add("project", "warning", "finish it:  corpus-git project destroy "+string(n)+" --yes", "%s is partly deleted", n)
 	}
 	missing := 0
 	described, err := d.Status.Describe(ctx, all)
@@ -305,13 +304,13 @@ func (d Doctor) leftovers(ctx context.Context, add adder, root layout.Root, stat
 	for _, p := range all {
 		if p.Missing {
 			missing++
-			add("project", "failed", "restore it from a backup, or  corpus-git project destroy "+string(p.Name), "the folder of %s is gone", p.Name)
+			add("project", "failed", "restore it from a backup, or  corpus-git project destroy "+string(p.Name), "the folder of %s is missing", p.Name)
 		}
 	}
 	add("projects", "ok", "", "%s", humanize.Plural(len(all)-missing, "project"))
 }
 
-// problems are what the running server sees of the projects' repositories.
+// problems asks the running server for problems of the projects' repositories.
 func (d Doctor) problems(ctx context.Context, add adder, state layout.State) {
 	server, err := control.Dial(state.Socket())
 	if err != nil {
@@ -331,7 +330,7 @@ func (d Doctor) problems(ctx context.Context, add adder, state layout.State) {
 	addProblems(add, doc.Projects)
 }
 
-// addProblems adds what is wrong with projects.
+// addProblems adds problems of projects.
 func addProblems(add adder, projects []status.Project) {
 	for _, p := range projects {
 		if p.Problem != "" {

@@ -20,5 +20,5 @@ func TestDatabaseWithoutTables(t *testing.T) {
 	require.Len(t, said, 2)
 	require.Equal(t, "ok", said[0].Status, said[0].Text)
 	require.Equal(t, "skipped", said[1].Status, said[1].Text)
-	require.Contains(t, said[1].Text, "nothing is recorded yet")
+	require.Contains(t, said[1].Text, "no tables yet")
 }

@@ -24,7 +24,7 @@ type Finding struct {
 
 type adder func(name, status, hint, format string, args ...any) *Finding
 
-// adderTo appends to a list. What it returns is good until the next call.
+// adderTo returns a function that appends to a list; the returned pointer is valid until the next call.
 func adderTo(out *[]Finding) adder {
 	return func(name, st, hint, format string, args ...any) *Finding {
 		*out = append(*out, Finding{Check: status.Check{Name: name, Status: st, Text: fmt.Sprintf(format, args...), Hint: hint}})
@@ -39,7 +39,7 @@ func (f *Finding) setFix(do func() error, format string, args ...any) {
 	f.Do = func(context.Context) error { return do() }
 }
 
-// Checks are what was found, without how it is mended.
+// Checks returns the findings without their fixes.
 func Checks(found []Finding) []status.Check {
 	out := make([]status.Check, len(found))
 	for i, f := range found {
@@ -60,7 +60,7 @@ func gone(user string) bool {
 	return err != nil
 }
 
-// stateOwners looks for what another user has put into the state, which the server then cannot write: a command that was run as root, mostly.
+// stateOwners looks for files in the state that another user owns, so that the server cannot write them, mostly after a command was run as root.
 func (d Doctor) stateOwners(add adder, state layout.State) {
 	dir, err := os.Stat(state.Path())
 	if err != nil {
@@ -78,7 +78,7 @@ func (d Doctor) stateOwners(add adder, state layout.State) {
 		path, to := filepath.Join(state.Path(), e.Name()), fi.Mode()
 		f := add("owner", "failed", fmt.Sprintf("chown -R --no-dereference %d:%d %s", ownerOf(dir), groupOf(dir), path), "%s belongs to user %d, the state to user %d", path, ownerOf(fi), ownerOf(dir))
 		if os.Geteuid() == 0 && (to.IsRegular() || to.IsDir()) {
-			f.setFix(func() error { return give(path, dir) }, "give %s to user %d", path, ownerOf(dir))
+			f.setFix(func() error { return give(path, dir) }, "change the owner of %s to user %d", path, ownerOf(dir))
 		}
 	}
 }
@@ -90,7 +90,7 @@ func groupOf(fi fs.FileInfo) uint32 {
 	return 0
 }
 
-// give makes everything below path, which only the server and root can write to, belong to the owner of like.
+// give changes the owner of everything below path, which only the server and root can write to, to that of like.
 func give(path string, like fs.FileInfo) error {
 	return filepath.WalkDir(path, func(p string, _ fs.DirEntry, err error) error {
 		if err != nil {
@@ -100,10 +100,10 @@ func give(path string, like fs.FileInfo) error {
 	})
 }
 
-// staleLock is the age from which a lock file that no process has open counts as left behind, as in git/checkout.
+// staleLock is the age from which a lock file that no process has open counts as stale, as in git/checkout.
 const staleLock = time.Hour
 
-// locks looks for lock files of git in working copies and repositories that a process has left: git refuses to work there.
+// locks looks for stale git lock files in working copies and repositories, because of which git refuses to work.
 func (d Doctor) locks(add adder, root layout.Root) {
 	var all []string
 	for _, pattern := range []string{"project/.git/*.lock", "pillar/.git/*.lock", "project/.git/refs/heads/*.lock", "git/*.git/*.lock", "git/*.git/refs/heads/*.lock", "git/*.git/refs/tags/*.lock"} {
@@ -120,7 +120,7 @@ func (d Doctor) locks(add adder, root layout.Root) {
 			add("lock", "skipped", "", "%s is open in process %s", path, pid)
 			continue
 		}
-		add("lock", "warning", "rm "+path, "%s is %s old, and no process has it open", path, time.Since(fi.ModTime()).Round(time.Hour)).setFix(func() error {
+		add("lock", "warning", "rm "+path, "%s is %s old and not open in any process", path, time.Since(fi.ModTime()).Round(time.Hour)).setFix(func() error {
 			now, err := os.Lstat(path)
 			if err != nil {
 				return err
@@ -133,7 +133,7 @@ func (d Doctor) locks(add adder, root layout.Root) {
 	}
 }
 
-// holder is a process that has a file open, "" where none is seen.
+// holder returns a process that has a file open, "" if none is found.
 func holder(path string) string {
 	fds, _ := filepath.Glob("/proc/[0-9]*/fd/*")
 	for _, fd := range fds {

@@ -21,19 +21,19 @@ import (
 	"corpus-git/project/registry"
 )
 
-// Projects looks at what deployments keep in order around each project: accounts, links, owners and modes, and accounts of projects that are gone.
+// Projects checks what deployments maintain for each project: accounts, links, owners and modes; and accounts of deleted projects.
 type Projects struct {
 	Root layout.Root
 	List func(ctx context.Context) ([]registry.Project, error)
-	// Exclusive keeps deployments of a project out until release is called; it is fault.Busy while one runs.
+	// Exclusive blocks deployments of a project until release is called; it is fault.Busy while one runs.
 	Exclusive func(ctx context.Context, name project.Name) (release func(), err error)
 	Upkeep    func(ctx context.Context, name project.Name, linked bool) (live.Upkeep, error)
-	// Repair deploys what is live with the procedures sync and fixperms only.
+	// Repair redeploys the live release with the procedures sync and fixperms only.
 	Repair func(ctx context.Context, name project.Name) error
 	Exec   execx.Commander
-	// Destroyed reports whether this server has destroyed a project of that name: other servers of the machine have accounts, too.
+	// Destroyed reports whether this server has destroyed a project of that name, as other servers on the machine may have accounts too.
 	Destroyed func(ctx context.Context, name string) (bool, error)
-	// Passwd is /etc/passwd. Accounts is true where the server makes users and groups.
+	// Passwd is /etc/passwd. Accounts is true if the server creates users and groups.
 	Passwd   string
 	Accounts bool
 }
@@ -91,7 +91,7 @@ func (p Projects) one(ctx context.Context, at registry.Project) (live.Upkeep, er
 	return p.Upkeep(ctx, at.Name, at.Linked)
 }
 
-// orphans are accounts as the server makes them, of projects that are not there. known is false where not every project could be asked which account it uses.
+// orphans finds accounts created by the server for projects that no longer exist. known is false if the account of some project could not be determined.
 func (p Projects) orphans(ctx context.Context, add adder, used map[string]bool, known bool) {
 	data, err := os.ReadFile(p.Passwd)
 	if err != nil {
@@ -116,18 +116,18 @@ func (p Projects) orphans(ctx context.Context, add adder, used map[string]bool, 
 			continue
 		}
 		if !known {
-			add("orphan", "skipped", "", "whether a project uses the user %s cannot be told, as not all could be read", f[0])
+			add("orphan", "skipped", "", "cannot tell whether a project uses the user %s, as not all projects could be read", f[0])
 			continue
 		}
 		if _, err := os.Lstat(p.Root.Project(name).Dir()); !errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		by := "look at what it has, then:  userdel --remove " + f[0]
+		by := "check its files, then run  userdel --remove " + f[0]
 		switch why := inUse(f[5], uint32(uid)); {
 		case why != "":
-			add("orphan", "warning", by, "the user %s is of no project: %s", f[0], why)
+			add("orphan", "warning", by, "the user %s belongs to no project: %s", f[0], why)
 		default:
-			c := add("orphan", "warning", "userdel --remove "+f[0], "the user %s is of no project; its home has only what was made with it", f[0])
+			c := add("orphan", "warning", "userdel --remove "+f[0], "the user %s belongs to no project; its home has only its initial files", f[0])
 			c.Fix, c.Once = "remove the user "+f[0]+" and "+f[5], "userdel "+f[0]
 			c.Do = func(ctx context.Context) error { return p.remove(ctx, f[0], name+"-grp", f[5]) }
 		}

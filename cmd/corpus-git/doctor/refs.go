@@ -13,7 +13,7 @@ import (
 	"corpus-git/receive"
 )
 
-// refs names the refs whose objects are not all there: clones of their repository fail.
+// refs finds refs with missing objects, which make clones of their repository fail.
 func (d Doctor) refs(ctx context.Context, add adder, root layout.Root) {
 	dirs, _ := filepath.Glob(filepath.Join(root.Projects(), "*", "git", "*.git"))
 	bad := 0
@@ -30,12 +30,12 @@ func (d Doctor) refs(ctx context.Context, add adder, root layout.Root) {
 				hint = "push its objects again from a complete clone, or restore the repository from a backup"
 			}
 			if errors.Is(b.Err, refs.ErrCorrupt) {
-				hint = "write the name of the right commit into  " + filepath.Join(dir, b.Name) + "  , or remove that file and push the ref again"
+				hint = "write the correct commit into  " + filepath.Join(dir, b.Name) + "  , or remove that file and push the ref again"
 			}
 			add("refs", "failed", hint, "%s, %s: %v", dir, printable.Line(b.Name), b.Err)
 		}
 	}
 	if bad == 0 {
-		add("refs", "ok", "", "what they need is there, in %s", humanize.Plural(len(dirs), "repository", "repositories"))
+		add("refs", "ok", "", "but the objects exist in %s", humanize.Plural(len(dirs), "repository", "repositories"))
 	}
 }

@@ -1,7 +1,7 @@
-// Package mirrors is the command mirror: copies of other servers' repositories and files, kept and served on this machine.
+// Package mirrors implements the command mirror: it keeps and serves copies of other servers' repositories and files.
 //
-// It owns the command's flags, what it prints and its exit codes; package mirror does the work. It needs no server and no state directory. A crash
-// leaves what package mirror says.
+// It owns the command's flags, output and exit codes; package mirror does the work. It needs no server and no state directory. For what a crash leaves see
+// package mirror.
 package mirrors
 
 import (
@@ -30,20 +30,20 @@ import (
 	"corpus-git/receive/submodule"
 )
 
-// Surroundings is what the command uses of the program.
+// Surroundings is the environment of the command.
 type Surroundings struct {
 	Out io.Writer
-	// Home is the folder whose .ssh has the key and the known hosts for ssh, "" for none.
+	// Home is the directory whose .ssh contains the key and the known hosts for ssh, "" for none.
 	Home string
 	// Agent is the program's name and version, as clients of git and of HTTP say it.
 	Agent string
-	// Limits are those of the packs that come.
+	// Limits are the limits on received packs.
 	Limits func() (pack.Limits, error)
-	// Log gets what goes wrong while the copies are served.
+	// Log receives errors while the copies are served.
 	Log zerolog.Logger
 	// Document writes a --json document.
 	Document func(w io.Writer, v any) error
-	// Stop makes a context that ends when the process is to end.
+	// Stop returns a context that ends when the process should exit.
 	Stop func() (context.Context, context.CancelFunc)
 }
 
@@ -53,16 +53,16 @@ type mirrors struct {
 	asJSON bool
 }
 
-// Command is the command mirror.
+// Command returns the command mirror.
 func Command(s Surroundings) *cobra.Command {
 	m := &mirrors{Surroundings: s}
 	cmd := &cobra.Command{
-		Use: "mirror", Short: "Keep copies of other servers' repositories and files",
-		Long: "Keeps copies of repositories and files of other servers, for machines that do not reach those. LIST says what is copied;\n" +
-			"it is repos.yaml in the current folder by default, and what it names is pinned in repos.lock beside it.",
+		Use: "mirror", Short: "Mirror repositories and files of other servers",
+		Long: "Keeps copies of repositories and files of other servers, for machines that cannot reach them. LIST names them;\n" +
+			"it is repos.yaml in the current directory by default, and the versions are pinned in repos.lock next to it.",
 		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	cmd.PersistentFlags().StringVar(&m.dir, "dir", "", "folder of the copies (default: mirror, beside LIST)")
+	cmd.PersistentFlags().StringVar(&m.dir, "dir", "", "directory of the copies (default: mirror, next to LIST)")
 	cmd.AddCommand(m.sync(), m.verify(), m.list(), m.serve())
 	return cmd
 }
@@ -96,7 +96,7 @@ func (m *mirrors) open(args []string) (*mirror.Mirror, error) {
 	}, nil
 }
 
-// report prints outcomes, and is their end.
+// report prints outcomes and returns the error for them.
 type report struct {
 	m        *mirrors
 	outcomes []mirror.Outcome
@@ -128,7 +128,7 @@ func (r *report) add(o mirror.Outcome) {
 	}
 }
 
-// end prints the sum of them; its error counts those that failed.
+// end prints the summary; its error counts failures.
 func (r *report) end(what string) error {
 	if r.m.asJSON {
 		if r.outcomes == nil {
@@ -158,7 +158,7 @@ func (r *report) end(what string) error {
 	return nil
 }
 
-// each runs what has an outcome for each entry, prints those, and is their end.
+// each runs an operation for each entry, prints the outcomes, and returns the error for them.
 func (m *mirrors) each(what string, args []string, run func(context.Context, *mirror.Mirror, func(mirror.Outcome)) error) error {
 	mir, err := m.open(args)
 	if err != nil {
@@ -180,9 +180,9 @@ func (m *mirrors) jsonFlag(cmd *cobra.Command) {
 func (m *mirrors) sync() *cobra.Command {
 	var o mirror.Options
 	cmd := &cobra.Command{
-		Use: "sync [LIST]", Short: "Copy what the list names",
-		Long: "Copies what is missing, and pins each branch, tag and file to what it is now. What is pinned stays: a tag that was moved,\n" +
-			"or a file that was replaced, is refused, until --update names it. An interrupted sync goes on where it was.",
+		Use: "sync [LIST]", Short: "Copy the repositories and files in the list",
+		Long: "Copies what is missing, and pins each branch, tag and file to its current version. Pins do not change: a moved tag\n" +
+			"or a replaced file is refused unless --update names it. An interrupted sync is resumed by the next one.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return m.each("mirror sync", args, func(ctx context.Context, mir *mirror.Mirror, done func(mirror.Outcome)) error {
@@ -190,16 +190,16 @@ func (m *mirrors) sync() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().IntVar(&o.Jobs, "jobs", 4, "how many entries are copied at once")
-	cmd.Flags().StringArrayVar(&o.Update, "update", nil, "path of an entry that is pinned anew; may be repeated")
-	cmd.Flags().BoolVar(&o.All, "update-all", false, "pin every entry anew")
+	cmd.Flags().IntVar(&o.Jobs, "jobs", 4, "how many entries to copy in parallel")
+	cmd.Flags().StringArrayVar(&o.Update, "update", nil, "path of an entry whose pin is updated; can be repeated")
+	cmd.Flags().BoolVar(&o.All, "update-all", false, "update all pins")
 	m.jsonFlag(cmd)
 	return cmd
 }
 
 func (m *mirrors) verify() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "verify [LIST]", Short: "Read all copies, and compare them with what is pinned", Args: cobra.MaximumNArgs(1),
+		Use: "verify [LIST]", Short: "Verify all copies against their pins", Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return m.each("mirror verify", args, func(ctx context.Context, mir *mirror.Mirror, done func(mirror.Outcome)) error {
 				return mir.Verify(ctx, done)
@@ -212,7 +212,7 @@ func (m *mirrors) verify() *cobra.Command {
 
 func (m *mirrors) list() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "list [LIST]", Short: "Show what is pinned", Args: cobra.MaximumNArgs(1),
+		Use: "list [LIST]", Short: "Show the pins", Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			mir, err := m.open(args)
 			if err != nil {
@@ -260,8 +260,8 @@ func (m *mirrors) serve() *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
 		Use: "serve [LIST]", Short: "Serve the copies over HTTP, read-only",
-		Long: "Serves what is pinned: repositories at /git/PATH.git, files at /files/PATH, folders at /folders/PATH/. There are no users:\n" +
-			"whoever reaches the address may read.",
+		Long: "Serves the pinned versions: repositories at /git/PATH.git, files at /files/PATH, folders at /folders/PATH/. There is no\n" +
+			"access control.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			mir, err := m.open(args)

@@ -12,7 +12,7 @@ import (
 //go:embed all:sample
 var files embed.FS
 
-// Files is the content of the project. Files under bin/ are meant to be executable, which an embedded file cannot be.
+// Files returns the content of the project. Files under bin/ are meant to be executable, which an embedded file cannot be.
 func Files() fs.FS {
 	sub, err := fs.Sub(files, "sample")
 	if err != nil {

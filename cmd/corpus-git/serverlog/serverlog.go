@@ -1,6 +1,6 @@
-// Package serverlog is the log of the server process: JSON lines in the state directory, and lines for people on standard error.
+// Package serverlog writes the log of the server process: JSON lines to the state directory, and readable lines to standard error.
 //
-// It owns that file. Nothing of deployments is in it: their output is in event logs. A crash leaves the lines that were written; none is synced to disk.
+// It owns that file. It does not contain the output of deployments, which is in event logs. Lines are not synced to disk.
 package serverlog
 
 import (
@@ -56,7 +56,7 @@ func console(stderr io.Writer, colour bool) zerolog.ConsoleWriter {
 	}, FormatFieldValue: seen, FormatErrFieldValue: seen}
 }
 
-// File is a log file that can be opened again after logrotate(8) has renamed it. It is safe for many goroutines.
+// File is a log file that can be opened again after logrotate(8) has renamed it. It is safe for concurrent use.
 type File struct {
 	path string
 	mu   sync.Mutex

@@ -1,7 +1,7 @@
-// Package statedir owns the lock of a state directory and the mark that it was left in order.
+// Package statedir owns the lock of a state directory and the mark of a clean shutdown.
 //
-// It never touches what else is in the directory. One process holds the lock (flock(2)) from before the database is opened until after it is closed.
-// A crash leaves a lock that the kernel has released, and no mark: the next owner recovers.
+// It never touches other files in the directory. One process holds the lock (flock(2)) from before the database is opened until after it is closed. After a
+// crash the kernel has released the lock, and the mark is missing, so the next owner runs the recovery.
 package statedir
 
 import (
@@ -18,11 +18,11 @@ import (
 	"corpus-git/layout"
 )
 
-// Lock is the ownership of a state directory.
+// Lock is a held lock of a state directory.
 type Lock struct{ f *os.File }
 
-// Take takes the lock, and waits for it for at most wait: another command may hold it for a moment. who is written into the lock file, for the message of
-// others. The error of a lock that is held is fault.Busy. The state directory is created if it does not exist. The caller calls Release.
+// Take acquires the lock, waiting at most wait, as another command may hold it briefly. who is written into the lock file, for the error messages of others. If
+// the lock is held the error is fault.Busy. The state directory is created if it does not exist. The caller calls Release.
 func Take(state layout.State, who string, wait time.Duration) (*Lock, error) {
 	if err := os.MkdirAll(state.Path(), 0o700); err != nil {
 		return nil, Error(state, err)
@@ -43,7 +43,7 @@ func Take(state layout.State, who string, wait time.Duration) (*Lock, error) {
 				return nil, fault.New(fault.Internal, "lock the state", "%w", err)
 			}
 			return nil, fault.New(fault.Busy, "", "%s is in use by %s", state.Path(), orUnknown(strings.TrimSpace(string(holder)))).
-				WithHint("one server or command at a time owns it; try again, or end that one")
+				WithHint("only one server or command can use it at a time; try again, or stop the other one")
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -67,10 +67,10 @@ func orUnknown(s string) string {
 	return s
 }
 
-// Release gives the lock up.
+// Release releases the lock.
 func (l *Lock) Release() error { return l.f.Close() }
 
-// TakeClean reports whether the last owner left the state in order, and removes the mark, durably.
+// TakeClean reports whether the last owner shut down cleanly, and removes the mark. Durable on return.
 func TakeClean(state layout.State) (bool, error) {
 	err := os.Remove(state.Clean())
 	if errors.Is(err, os.ErrNotExist) {
@@ -82,16 +82,16 @@ func TakeClean(state layout.State) (bool, error) {
 	return err == nil, err
 }
 
-// LeaveClean marks the state as in order, durably. It is the last thing that an owner writes.
+// LeaveClean marks the shutdown as clean. Durable on return. It is the last thing that an owner writes.
 func LeaveClean(state layout.State) error {
 	return vfs.WriteFileAtomic(vfs.OS{}, state.Clean(), nil, 0o600)
 }
 
-// Error is err with the hint for a state directory that this user may not use.
+// Error adds the hint for a state directory that this user may not use.
 func Error(state layout.State, err error) error {
 	if errors.Is(err, os.ErrPermission) {
 		return fault.New(fault.Refused, "", "%w", err).
-			WithHint("the state in %s belongs to another user: become that user, or choose another place with --root", state.Path())
+			WithHint("the state in %s belongs to another user: run as that user, or choose another directory with --root", state.Path())
 	}
 	return fault.New(fault.Internal, "", "%w", err)
 }

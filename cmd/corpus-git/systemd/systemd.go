@@ -1,4 +1,4 @@
-// Package systemd takes the sockets that a service manager hands over, and tells it what the server does.
+// Package systemd implements socket activation and status notifications for a service manager.
 //
 // It owns no file. Without a service manager it does nothing. A crash leaves nothing.
 package systemd
@@ -30,10 +30,10 @@ const (
 	defaultSocket = "corpus-git.socket"
 )
 
-// Sockets are listeners that the service manager opened (sd_listen_fds(3)); nil where there is none.
+// Sockets are listeners that the service manager opened (sd_listen_fds(3)); nil if there is none.
 type Sockets struct{ SSH, HTTP net.Listener }
 
-// Inherited takes the sockets that were handed over to this process. One with a name of neither kind, or two of one kind, are fault.Usage.
+// Inherited returns the sockets passed to this process. An unknown name, or two sockets of the same name, are fault.Usage.
 func Inherited() (s Sockets, err error) {
 	byName, err := activation.ListenersWithNames()
 	if err != nil {
@@ -47,11 +47,11 @@ func Inherited() (s Sockets, err error) {
 			case httpSocket:
 				at = &s.HTTP
 			default:
-				return s, fault.New(fault.Usage, "sockets of the service manager", "a socket is named %q", name).
+				return s, fault.New(fault.Usage, "sockets of the service manager", "unknown socket name %q", name).
 					WithHint("set  FileDescriptorName=ssh  or  http  in its .socket unit")
 			}
 			if *at != nil || l == nil {
-				return s, fault.New(fault.Usage, "sockets of the service manager", "more than one socket, or one that is not for connections, is named %q", name).
+				return s, fault.New(fault.Usage, "sockets of the service manager", "more than one socket, or a non-stream socket, is named %q", name).
 					WithHint("set one ListenStream= for each name; [::]:2222 takes IPv4, too")
 			}
 			*at = l
@@ -60,7 +60,7 @@ func Inherited() (s Sockets, err error) {
 	return s, nil
 }
 
-// Listen returns the socket that was handed over, or else listens on addr, the value of the setting key.
+// Listen returns the passed socket, or else listens on addr, the value of the setting key.
 func Listen(given net.Listener, key, addr string) (net.Listener, error) {
 	if given != nil {
 		return given, nil
@@ -72,7 +72,7 @@ func Listen(given net.Listener, key, addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// listenError is err with a hint: which setting to change, and what is in the way.
+// listenError adds a hint to err: which setting to change, and how to find the conflict.
 func listenError(key, addr string, err error) error {
 	hint := fmt.Sprintf("choose another address with  %s ; 127.0.0.1:0 takes any free port", key)
 	_, port, _ := net.SplitHostPort(addr)
@@ -94,10 +94,10 @@ func (m Manager) notify(state string) {
 	}
 }
 
-// Ready reports that the server answers; status is a line for people.
+// Ready reports that the server is ready; status is shown to people.
 func (m Manager) Ready(status string) { m.notify(daemon.SdNotifyReady + "\nSTATUS=" + status) }
 
-// Reloading reports that the configuration is being read. Ready follows it. The time is needed by Type=notify-reload.
+// Reloading reports that the configuration is being reloaded. Ready follows it. The time is needed by Type=notify-reload.
 func (m Manager) Reloading() {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
@@ -107,13 +107,13 @@ func (m Manager) Reloading() {
 	m.notify(fmt.Sprintf("%s\nMONOTONIC_USEC=%d", daemon.SdNotifyReloading, now.Nano()/1000))
 }
 
-// Stopping reports that the server ends within a time, after which the manager may kill it.
+// Stopping reports that the server stops within a time, after which the manager may kill it.
 func (m Manager) Stopping(within time.Duration) {
 	m.notify(fmt.Sprintf("%s\nSTATUS=waiting for deployments to end\nEXTEND_TIMEOUT_USEC=%d", daemon.SdNotifyStopping, within.Microseconds()))
 }
 
-// Watchdog reports periodically that the server answers (WatchdogSec= of systemd.service(5)), each time only after a request over the control socket of
-// state was answered. It returns when ctx ends, and at once without a watchdog.
+// Watchdog sends watchdog notifications (WatchdogSec= of systemd.service(5)), each only after a successful request over the control socket of state. It returns
+// when ctx ends, and immediately without a watchdog.
 func (m Manager) Watchdog(ctx context.Context, state layout.State) {
 	within, err := daemon.SdWatchdogEnabled(false)
 	if err != nil || within == 0 {
@@ -121,7 +121,7 @@ func (m Manager) Watchdog(ctx context.Context, state layout.State) {
 	}
 	for ctx.Err() == nil {
 		if err := answers(ctx, state, within/2); err != nil {
-			m.Log.Error().Err(err).Msg("the server does not answer; the service manager will start it again")
+			m.Log.Error().Err(err).Msg("the server does not respond; the service manager will restart it")
 		} else {
 			m.notify(daemon.SdNotifyWatchdog)
 		}

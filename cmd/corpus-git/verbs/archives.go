@@ -45,7 +45,7 @@ func archivesList(s *session) *cobra.Command {
 			}
 			p := s.printer()
 			if len(all) == 0 {
-				p.line("no archives yet: each deployment makes one of what was live before it")
+				p.line("no archives yet: each deployment archives the release that was live before it")
 				return p.err
 			}
 			s.archiveTable(p, all, "")
@@ -84,7 +84,7 @@ func (s *session) archiveTable(p *printer, all []status.Archive, indent string) 
 	t.print(p, s.who.Term)
 }
 
-// onDisk is what an archive takes; a guess has a tilde.
+// onDisk returns what an archive takes; a guess has a tilde.
 func onDisk(a status.Archive) string {
 	if a.Estimated {
 		return "~" + humanize.Bytes(a.Own)
@@ -92,7 +92,7 @@ func onDisk(a status.Archive) string {
 	return humanize.Bytes(a.Own)
 }
 
-// diskUse is what all archives take together.
+// diskUse returns what all archives take together.
 func diskUse(all []status.Archive, spare int64) string {
 	var own, shared int64
 	seen := map[string]bool{}
@@ -220,7 +220,7 @@ func archivesShow(s *session) *cobra.Command {
 				err := s.b.Archives.Export(s.ctx, name, a.ID, s.out)
 				return s.audited(audit.Entry{Action: "archives export", Project: string(name), Object: a.Name}, err)
 			default:
-				return usage("--export names a file of this machine, and you are on another").WithHint("write it to standard output:  … --export - > FILE")
+				return usage("--export names a file on this machine, but you are connected over ssh").WithHint("write it to standard output:  … --export - > FILE")
 			}
 			if s.json {
 				return s.document(status.ArchiveDocument{Version: status.Version, Project: name, Archive: a})
@@ -274,7 +274,7 @@ func archivesRestore(s *session) *cobra.Command {
 				return err
 			}
 			if !a.Tree {
-				return fault.New(fault.Refused, "", "%s holds no tree to go back to", a.Name).WithHint("see  corpus-git archives list %s", name)
+				return fault.New(fault.Refused, "", "%s contains no tree to restore", a.Name).WithHint("see  corpus-git archives list %s", name)
 			}
 			return s.deploy("archives restore", project.Deployment{Project: name, Trigger: project.TriggerRollback, Restore: project.ID(a.Name)}, verbose)
 		},
@@ -343,7 +343,7 @@ func archivesPrune(s *session) *cobra.Command {
 			}
 			p := s.printer()
 			if len(done.Removed) == 0 {
-				p.line("nothing to remove: all that is there is kept, %s", humanize.Plural(done.Kept, "archive"))
+				p.line("nothing to remove: all archives are kept, %s", humanize.Plural(done.Kept, "archive"))
 				return p.err
 			}
 			verb, total := "removed", "%s removed, about %s freed; %d kept"
@@ -357,7 +357,7 @@ func archivesPrune(s *session) *cobra.Command {
 			return p.err
 		},
 	}
-	c.Flags().IntVar(&how.Keep, "keep", 0, "keep `N` archives of good deployments, whatever the configuration says")
-	c.Flags().BoolVarP(&how.DryRun, "dry-run", "n", false, "tell what would be removed, and remove nothing")
+	c.Flags().IntVar(&how.Keep, "keep", 0, "keep `N` archives of successful deployments, overriding the configuration")
+	c.Flags().BoolVarP(&how.DryRun, "dry-run", "n", false, "show what would be removed, without removing it")
 	return s.jsonFlag(c)
 }

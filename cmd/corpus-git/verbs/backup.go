@@ -14,8 +14,8 @@ func backupCommand(s *session) *cobra.Command {
 	var what Backup
 	c := &cobra.Command{
 		Use: "backup FILE", Short: "Write repositories, live trees, database, keys and state to one file",
-		Long: "Writes a tar.zst while the server serves; - is standard output. A deployment to a project waits while that project is read.\n" +
-			"What is in it is secret: host keys, pillars, generated passwords. Archives and data/ are in it only where you say so.",
+		Long: "Writes a tar.zst while the server is running; - is standard output. Deployments of a project wait while it is being read.\n" +
+			"Backups contain secrets: host keys, pillars, generated passwords. Archives and data/ are included only on request.",
 		Example: "  corpus-git backup /var/backups/corpus-git.tar.zst\n  corpus-git backup --with-archives --with-data - | ssh elsewhere 'cat > corpus-git.tar.zst'\n" +
 			"  corpus-git backup verify /var/backups/corpus-git.tar.zst",
 		Args: exactly("FILE"), Annotations: map[string]string{WritesFile: "yes"},
@@ -24,11 +24,11 @@ func backupCommand(s *session) *cobra.Command {
 				return err
 			}
 			if s.who.Remote {
-				return fault.New(fault.Refused, "", "a backup holds the host keys: it is written on the machine itself").
-					WithHint("log in to the machine and type  corpus-git backup FILE")
+				return fault.New(fault.Refused, "", "backups contain the host keys, and can be written only on the machine itself").
+					WithHint("log in to the machine and run  corpus-git backup FILE")
 			}
 			if args[0] != "-" {
-				return usage("FILE is a file of this machine, and you are on another")
+				return usage("FILE is a file on this machine, but you are connected over ssh")
 			}
 			if s.b.Backup == nil {
 				return fault.New(fault.Internal, "backup", "no state to back up")
@@ -52,8 +52,8 @@ func backupCommand(s *session) *cobra.Command {
 			return p.err
 		},
 	}
-	c.Flags().BoolVar(&what.Archives, "with-archives", false, "the archives too: a restored server can roll back to them")
-	c.Flags().BoolVar(&what.Data, "with-data", false, "the data/ of each project too, as it is while it is read")
+	c.Flags().BoolVar(&what.Archives, "with-archives", false, "include archives, which a restored server needs for rollbacks")
+	c.Flags().BoolVar(&what.Data, "with-data", false, "include data/ of each project, read while in use")
 	return c
 }
 

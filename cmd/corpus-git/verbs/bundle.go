@@ -16,9 +16,9 @@ import (
 
 func bundleCommand(s *session) *cobra.Command {
 	c := &cobra.Command{
-		Use: "bundle", Short: "Move what is deployed to another machine, in one file",
-		Long: "A bundle holds both commits of a project, what they need, and what was set for the deployment, signed by the machine that\n" +
-			"made it. Another machine deploys exactly that, with its own archive, checks and rollback. remote deploy does it all over ssh.",
+		Use: "bundle", Short: "Move a release to another machine in one file",
+		Long: "A bundle contains both commits of a project, their objects, and the settings of the deployment, signed by the machine that\n" +
+			"created it. Another machine deploys exactly that, with its own archive, checks and rollback. remote deploy does all of this over ssh.",
 	}
 	c.AddCommand(bundleCreate(s), bundleApply(s), bundleVerify(s), bundleTips(s), bundleTrust(s), bundleKey(s), bundleSession(s))
 	return c
@@ -30,8 +30,8 @@ func (s *session) local(verb string, object string) error {
 		return err
 	}
 	if s.who.Remote {
-		return fault.New(fault.Refused, "", "%s is for the machine itself: a bundle holds pillars", verb).
-			WithHint("log in to the machine and type  corpus-git %s", verb)
+		return fault.New(fault.Refused, "", "%s works only on the machine itself, as bundles contain pillars", verb).
+			WithHint("log in to the machine and run  corpus-git %s", verb)
 	}
 	return nil
 }
@@ -41,9 +41,9 @@ func bundleCreate(s *session) *cobra.Command {
 	var have []string
 	var id, export string
 	c := &cobra.Command{
-		Use: "create PROJECT [KEY=VALUE...]", Short: "Write a bundle of what both branches of a project hold",
-		Long: "Writes to --export. It is secret: the pillar is in it. --have leaves out what another machine has, as\n" +
-			"bundle tips  prints it there." + aboutSettings,
+		Use: "create PROJECT [KEY=VALUE...]", Short: "Write a bundle of the live commits of a project",
+		Long: "Writes to --export. Bundles contain the pillar, so keep them secret. --have omits objects of commits that another machine has, as\n" +
+			"printed there by  bundle tips ." + aboutSettings,
 		Example: "  corpus-git bundle create app --export app.bundle\n  corpus-git bundle create app --export - | ssh web1 corpus-git bundle apply",
 		Args:    andSettings("PROJECT"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -87,9 +87,9 @@ func bundleCreate(s *session) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&export, ExportFlag, "", "write the bundle to `FILE`; - is standard output")
-	c.Flags().StringVar(&q.Task, "task", "", "run this `TASK` of what is live there, in place of a deployment")
-	c.Flags().StringSliceVar(&have, "have", nil, "commits that the other machine has")
-	c.Flags().StringVar(&id, "id", "", "the `ID` of the deployment, for who follows it; default a new one")
+	c.Flags().StringVar(&q.Task, "task", "", "run this `TASK` of the live release there instead of deploying")
+	c.Flags().StringSliceVar(&have, "have", nil, "commits that the other machine already has")
+	c.Flags().StringVar(&id, "id", "", "the `ID` of the deployment; default: a new one")
 	selectionFlags(c, &q.Select)
 	return c
 }
@@ -102,7 +102,7 @@ func packed(m bundle.Manifest) string {
 	}
 	objects := m.Objects()
 	if objects == 0 {
-		return "nothing is lacking"
+		return "no missing objects"
 	}
 	return humanize.Plural(objects, "object") + ", " + humanize.Bytes(bytes)
 }
@@ -112,9 +112,9 @@ func bundleApply(s *session) *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use: "apply", Short: "Deploy a bundle",
-		Long: "Reads a bundle from standard input, or --file, verifies who signed it and what is in it, creates the project if it is not known here,\n" +
-			"and deploys exactly the commits of the bundle. The exit status is the deployment's. The same bundle again is not deployed again: it shows\n" +
-			"the deployment that there was. In the environment class dev, files that were changed by hand are overwritten.",
+		Long: "Reads a bundle from standard input or --file, verifies its signature and contents, creates the project if necessary,\n" +
+			"and deploys exactly the commits of the bundle. The exit status is that of the deployment. A bundle is deployed once; applying it again shows\n" +
+			"the earlier deployment. In class dev, files that were edited on the machine are overwritten.",
 		Example:     "  corpus-git bundle apply --file app.bundle",
 		Args:        exactly(),
 		Annotations: map[string]string{ReadsStdin: "yes", Creates: "yes"},
@@ -155,7 +155,7 @@ type BundleDocument struct {
 func bundleVerify(s *session) *cobra.Command {
 	var file string
 	c := &cobra.Command{
-		Use: "verify", Short: "Read a bundle, check its signature and every byte, and show what is in it",
+		Use: "verify", Short: "Verify a bundle and show its contents",
 		Args:        exactly(),
 		Annotations: map[string]string{ReadsStdin: "yes", Stateless: "yes"},
 		RunE: func(*cobra.Command, []string) error {
@@ -196,7 +196,7 @@ type TipsDocument struct {
 
 func bundleTips(s *session) *cobra.Command {
 	return &cobra.Command{
-		Use: "tips PROJECT", Short: "Print the commits that this machine has of a project, as JSON: what a bundle for it can leave out",
+		Use: "tips PROJECT", Short: "Print the commits of a project that this machine already has, as JSON",
 		Args: exactly("PROJECT"), Annotations: map[string]string{Creates: "yes"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := project.ParseName(args[0])
@@ -217,8 +217,8 @@ func bundleTips(s *session) *cobra.Command {
 
 func bundleTrust(s *session) *cobra.Command {
 	return &cobra.Command{
-		Use: "trust KEY", Short: "Let the bundles that a key signed be deployed here",
-		Long:    "KEY is a public key as  bundle key  prints it on the machine that makes the bundles. Whoever has the private key decides what runs here.",
+		Use: "trust KEY", Short: "Trust bundles signed by a key",
+		Long:    "KEY is the public key that  bundle key  prints on the machine that creates the bundles. The owner of the private key can run anything here.",
 		Args:    exactly("KEY"),
 		Example: "  corpus-git bundle trust \"$(ssh hub corpus-git bundle key)\"", Annotations: map[string]string{Creates: "yes"},
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -231,9 +231,9 @@ func bundleTrust(s *session) *cobra.Command {
 			}
 			p := s.printer()
 			if changed {
-				p.line("trusted %s: what it signed can be deployed here", fp)
+				p.line("trusted %s: bundles signed by it can be deployed here", fp)
 			} else {
-				p.line("%s is trusted already", fp)
+				p.line("%s is already trusted", fp)
 			}
 			return p.err
 		},

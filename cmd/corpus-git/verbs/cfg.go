@@ -21,10 +21,10 @@ import (
 func cfgCommand(s *session) *cobra.Command {
 	var reveal, explain bool
 	c := &cobra.Command{
-		Use: "cfg PROJECT [KEY]", Short: "Show the configuration that SLS files get, and where each value is from",
-		Long: "Values that come from the pillar are shown as [pillar:key]; --reveal shows them. With a KEY\n" +
-			"(data:domain) that part alone is printed, a text without quotes. --explain shows what each layer says, from the\n" +
-			"weakest to the strongest, and the line where it stands.",
+		Use: "cfg PROJECT [KEY]", Short: "Show the configuration of a project, with the source of each value",
+		Long: "Pillar values are shown as [pillar:key]; --reveal shows them. With a KEY\n" +
+			"(data:domain) only that part is printed, a string without quotes. --explain shows the value in each layer, from the\n" +
+			"weakest to the strongest, with file and line.",
 		Example: "  corpus-git cfg app\n  corpus-git cfg app data:domain\n  corpus-git cfg app data --explain",
 		Args:    exactly("PROJECT", "[KEY]"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -70,8 +70,8 @@ func cfgCommand(s *session) *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().BoolVar(&explain, "explain", false, "show what each layer says, and where")
-	c.Flags().BoolVar(&reveal, "reveal", false, "show the values of the pillar")
+	c.Flags().BoolVar(&explain, "explain", false, "show the value in each layer, with file and line")
+	c.Flags().BoolVar(&reveal, "reveal", false, "show pillar values")
 	return s.jsonFlag(c)
 }
 
@@ -148,7 +148,7 @@ func reportCommand(s *session) *cobra.Command {
 			}
 			p := s.printer()
 			if len(doc.Reports) == 0 {
-				p.line("no projects yet; make one with  corpus-git project create NAME")
+				p.line("no projects yet; create one with  corpus-git project create NAME")
 			}
 			for i, r := range doc.Reports {
 				if i > 0 {
@@ -170,7 +170,7 @@ func (s *session) report(p *printer, r status.Report) {
 	p.line("  disk      live %s, data %s, git %s, archives %s; %s free", humanize.Bytes(r.Disk.Live), humanize.Bytes(r.Disk.Data),
 		humanize.Bytes(r.Disk.Git), humanize.Bytes(r.Disk.Archives), humanize.Bytes(r.Disk.Free))
 	if r.Disk.Incomplete != "" {
-		p.line("  %s", s.who.Term.paint(yellow, "not all of it was measured: "+r.Disk.Incomplete))
+		p.line("  %s", s.who.Term.paint(yellow, "could not measure everything: "+r.Disk.Incomplete))
 	}
 	for i, w := range r.Queue.Waiting {
 		takes := ""
@@ -193,7 +193,7 @@ func (s *session) report(p *printer, r status.Report) {
 func (s *session) reached(p *printer, at status.Server) {
 	p.line("")
 	p.line("  ssh       %s", at.SSH)
-	p.line("  page      %s", cmp.Or(at.HTTP, "none: http_listen is off"))
+	p.line("  page      %s", cmp.Or(at.HTTP, "off (http_listen is not set)"))
 	p.line("")
 	p.line("  for ~/.ssh/config:")
 	for line := range strings.Lines(at.SSHConfig) {
@@ -229,7 +229,7 @@ func auditCommand(s *session) *cobra.Command {
 			}
 			p := s.printer()
 			if len(entries) == 0 {
-				p.line("nothing yet")
+				p.line("no entries yet")
 				return p.err
 			}
 			t := table{heads: []string{"WHEN", "WHO", "FROM", "WHAT", "PROJECT", "OUTCOME", "DETAIL"}, flexible: []int{4, 2, 6}}
@@ -245,8 +245,8 @@ func auditCommand(s *session) *cobra.Command {
 			return p.err
 		},
 	}
-	c.Flags().IntVarP(&limit, "limit", "n", 50, "show at most this many")
-	c.Flags().Int64Var(&before, "before", math.MaxInt64, "show those that are older than the entry with this `SEQ` (see --json)")
+	c.Flags().IntVarP(&limit, "limit", "n", 50, "show at most this many entries")
+	c.Flags().Int64Var(&before, "before", math.MaxInt64, "show entries older than the one with this `SEQ` (see --json)")
 	c.Flags().Lookup("before").DefValue = ""
 	return s.listFlags(c)
 }
@@ -282,8 +282,8 @@ func (s *session) doctor() diagnose.Session {
 func hostKeyCommand(s *session) *cobra.Command {
 	return s.jsonFlag(&cobra.Command{
 		Use: "host-key", Short: "Print the server's host keys, as lines for known_hosts", Args: exactly(),
-		Long: "Prints a line for known_hosts for each host key of the server; the fingerprints go to standard error.\n" +
-			"A build server that knows the line needs no question at its first push.",
+		Long: "Prints a known_hosts line for each host key of the server, and the fingerprints on standard error.\n" +
+			"With these lines a CI system can push without confirming the host key.",
 		Example: "  corpus-git host-key >> ~/.ssh/known_hosts\n  ssh -p 2222 deploy@server host-key",
 		RunE: func(*cobra.Command, []string) error {
 			at := status.Server{}
@@ -291,7 +291,7 @@ func hostKeyCommand(s *session) *cobra.Command {
 				at = s.b.Status.Server("")
 			}
 			if len(at.HostKeys) == 0 {
-				return fault.New(fault.Refused, "", "the server has no host key yet").WithHint("its first start makes one:  corpus-git serve")
+				return fault.New(fault.Refused, "", "the server has no host key yet").WithHint("its first start generates one:  corpus-git serve")
 			}
 			if s.json {
 				return s.document(status.HostKeys{Version: status.Version, SSH: at.SSH, HostKeys: at.HostKeys})

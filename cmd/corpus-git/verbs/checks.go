@@ -40,7 +40,7 @@ func (s *session) checkHistory(arg string, limit int) error {
 	}
 	if len(history) == 0 {
 		if len(states) == 0 {
-			p.line("no check of %s runs periodically:  on: [deploy, every: 1m]  makes one do so (docs/checks.md)", name)
+			p.line("%s has no periodic checks; configure one with  on: [deploy, every: 1m]  (docs/checks.md)", name)
 		}
 		return p.err
 	}

@@ -41,7 +41,7 @@ func configsCommand(s *session) *cobra.Command {
 			return s.configs(f)
 		},
 	}
-	c.Flags().IntVarP(&f.Limit, "limit", "n", 20, "show at most this many")
+	c.Flags().IntVarP(&f.Limit, "limit", "n", 20, "show at most this many entries")
 	c.Flags().StringVar(&f.Server, "server", "", "show those on this `SERVER`")
 	c.Flags().StringVar(&f.Config, "show", "", "show one `CONFIG`, by 6 or more digits of its hash, and its deployments")
 	return s.listFlags(c)
@@ -61,7 +61,7 @@ func (s *session) configs(f configs.Filter) error {
 		return err
 	}
 	if one != nil && len(list) == 0 { // it is of other projects
-		return usage("there is no config %s here", printable.Shorten(one.ID, 13))
+		return usage("no config %s here", printable.Shorten(one.ID, 13))
 	}
 	if s.json {
 		return s.document(status.Configs{Version: status.Version, Config: one, Deployments: list})

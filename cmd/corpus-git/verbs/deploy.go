@@ -19,8 +19,8 @@ func deployCommand(s *session) *cobra.Command {
 	var resume string
 	c := &cobra.Command{
 		Use: "deploy PROJECT [KEY=VALUE...]", Short: "Redeploy the live commit",
-		Long: "Runs a deployment of the commits that both branches hold now, and follows it. The exit status is\n" +
-			"the verdict's. A project without repositories is deployed from its working copy." + aboutSettings,
+		Long: "Deploys the current commits of both branches, and shows the output. The exit status is\n" +
+			"that of the deployment. A project without repositories is deployed from its working copy." + aboutSettings,
 		Example: "  corpus-git deploy app\n  corpus-git deploy app --only install --only-steps 0100_build,100_reload\n  corpus-git deploy app debug=true db.port=5433",
 		Args:    andSettings("PROJECT"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -44,10 +44,10 @@ func deployCommand(s *session) *cobra.Command {
 			return s.deploy("deploy", project.Deployment{Project: name, Trigger: project.TriggerRedeploy, Select: sel, Set: set, Overwrite: force, AllowMissing: missing, Resume: project.ID(resume)}, verbose)
 		},
 	}
-	c.Flags().BoolVar(&force, "force", false, "in dev: overwrite files that were changed by hand on the machine")
-	c.Flags().StringVar(&resume, "resume", "", "go on at the step at which the last deployment, or `DEPLOYMENT`, failed and stayed in place")
+	c.Flags().BoolVar(&force, "force", false, "in dev: overwrite files that were edited on the machine")
+	c.Flags().StringVar(&resume, "resume", "", "continue at the failed step of the last deployment, or of `DEPLOYMENT`")
 	c.Flags().Lookup("resume").NoOptDefVal = string(project.ResumeLast)
-	c.Flags().BoolVar(&missing, "allow-missing", false, "leave out nodes that are not ready")
+	c.Flags().BoolVar(&missing, "allow-missing", false, "skip nodes that are not ready")
 	selectionFlags(c, &sel)
 	return s.runFlags(c, &verbose)
 }
@@ -63,9 +63,9 @@ func resumable(id string) error {
 
 // selectionFlags add the flags that leave out parts of a deployment; checkSelection refuses what they cannot name.
 func selectionFlags(c *cobra.Command, sel *project.Selection) {
-	c.Flags().StringSliceVar(&sel.Only, "only", nil, "only these procedures, separated by commas")
-	c.Flags().StringSliceVar(&sel.OnlySteps, "only-steps", nil, "only these steps of install")
-	c.Flags().StringSliceVar(&sel.Skip, "skip", nil, "all procedures but these")
+	c.Flags().StringSliceVar(&sel.Only, "only", nil, "run only these procedures, separated by commas")
+	c.Flags().StringSliceVar(&sel.OnlySteps, "only-steps", nil, "run only these steps of install")
+	c.Flags().StringSliceVar(&sel.Skip, "skip", nil, "skip these procedures")
 }
 
 func checkSelection(sel project.Selection) error {
@@ -78,14 +78,14 @@ func checkSelection(sel project.Selection) error {
 }
 
 func verboseFlag(c *cobra.Command, v *bool) {
-	c.Flags().BoolVarP(v, "verbose", "v", false, "show every state and every line that a command prints")
+	c.Flags().BoolVarP(v, "verbose", "v", false, "show every state and all output of commands")
 }
 
 func planCommand(s *session) *cobra.Command {
 	var verbose bool
 	c := &cobra.Command{
 		Use: "plan PROJECT [KEY=VALUE...]", Short: "Show what a deployment would change, and change nothing", Args: andSettings("PROJECT"),
-		Long: "Shows what a deployment of the commits that both branches hold now would change." + aboutSettings,
+		Long: "Shows what a deployment of the current commits of both branches would change." + aboutSettings,
 		RunE: func(_ *cobra.Command, args []string) error {
 			var sel project.Selection
 			set, err := project.ParseSettings(args[1:], &sel)
@@ -106,8 +106,8 @@ func rollbackCommand(s *session) *cobra.Command {
 	var verbose bool
 	c := &cobra.Command{
 		Use: "rollback PROJECT [DEPLOYMENT]", Short: "Roll back to an earlier deployment",
-		Long: "Makes live again what DEPLOYMENT brought live; without DEPLOYMENT, what was live before the commits of\n" +
-			"now. The archived tree comes back exactly, and the branches move back with it. See\n  corpus-git deployments PROJECT   and, to choose one tree,   corpus-git archives restore PROJECT ARCHIVE",
+		Long: "Restores the release of DEPLOYMENT; without DEPLOYMENT, the release that was live before the current\n" +
+			"one. The archived tree is restored exactly, and the branches move back with it. See\n  corpus-git deployments PROJECT   and, to restore a single archive,   corpus-git archives restore PROJECT ARCHIVE",
 		Args: exactly("PROJECT", "[DEPLOYMENT]"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := s.project("rollback", args[0], project.Deploy)
@@ -132,7 +132,7 @@ func taskCommand(s *session) *cobra.Command {
 	var verbose bool
 	c := &cobra.Command{
 		Use: "task PROJECT TASK [KEY=VALUE...]", Short: "Run one task: .salt/task_TASK.sls",
-		Long:    "Runs .salt/task_TASK.sls of what is live, and shows what it prints as it comes." + aboutSettings,
+		Long:    "Runs .salt/task_TASK.sls of the live release, and shows its output." + aboutSettings,
 		Example: "  corpus-git task app backup\n  corpus-git task app hello who=bob",
 		Args:    andSettings("PROJECT", "TASK"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -159,9 +159,9 @@ func checkCommand(s *session) *cobra.Command {
 	var verbose, history bool
 	limit := 20
 	c := &cobra.Command{
-		Use: "check PROJECT", Short: "Run the checks of what is live",
-		Long: "Runs every check of the project's configuration (the key checks) on what is live now. The exit status is 1\n" +
-			"where one fails. Nothing is rolled back. --history runs nothing: it shows the periodic checks and what they found.",
+		Use: "check PROJECT", Short: "Run the checks of the live release",
+		Long: "Runs all checks of the project's configuration (the key checks) on the live release. The exit status is 1\n" +
+			"if one fails. Nothing is rolled back. --history runs nothing, but shows the results of periodic checks.",
 		Example: "  corpus-git check app\n  corpus-git check app --history",
 		Args:    exactly("PROJECT"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -169,10 +169,10 @@ func checkCommand(s *session) *cobra.Command {
 				return s.checkHistory(args[0], limit)
 			}
 			if c.Flags().Changed("limit") {
-				return usage("--limit is for --history")
+				return usage("--limit requires --history")
 			}
 			if s.exact {
-				return usage("--time is for --history")
+				return usage("--time requires --history")
 			}
 			name, err := s.project("check", args[0], project.Deploy)
 			if err != nil {
@@ -181,9 +181,9 @@ func checkCommand(s *session) *cobra.Command {
 			return s.deploy("check", project.Deployment{Project: name, Trigger: project.TriggerCheck}, verbose)
 		},
 	}
-	c.Flags().BoolVar(&history, "history", false, "show the periodic checks, and when each failed and succeeded")
+	c.Flags().BoolVar(&history, "history", false, "show when periodic checks failed and succeeded")
 	c.Flags().IntVarP(&limit, "limit", "n", limit, "with --history: show at most this many changes")
-	c.Flags().BoolVar(&s.exact, "time", false, "with --history: show times in UTC (RFC 3339), not how long ago they were")
+	c.Flags().BoolVar(&s.exact, "time", false, "with --history: show times in UTC (RFC 3339) instead of ages")
 	return s.runFlags(c, &verbose)
 }
 
@@ -191,8 +191,8 @@ func convergeCommand(s *session) *cobra.Command {
 	var report, verbose bool
 	c := &cobra.Command{
 		Use: "converge PROJECT", Short: "Apply the live release again",
-		Long: "Applies the steps and permissions of what is live again, and runs its checks with on: converge. It changes what\n" +
-			"differs, and rolls nothing back. --report tells what would change, and changes nothing. See docs/guide/converge.md.",
+		Long: "Applies the steps and permissions of the live release again, and runs its checks with on: converge. It fixes\n" +
+			"differences, and does not roll back. --report only reports them. See docs/guide/converge.md.",
 		Args: exactly("PROJECT"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := s.project("converge", args[0], project.Deploy)
@@ -206,7 +206,7 @@ func convergeCommand(s *session) *cobra.Command {
 			return s.deploy("converge", project.Deployment{Project: name, Trigger: project.TriggerConverge, Converge: run}, verbose)
 		},
 	}
-	c.Flags().BoolVar(&report, "report", false, "tell what would change, and change nothing")
+	c.Flags().BoolVar(&report, "report", false, "report what would change, without changing it")
 	return s.runFlags(c, &verbose)
 }
 
@@ -214,8 +214,8 @@ func undeployCommand(s *session) *cobra.Command {
 	var yes, verbose bool
 	c := &cobra.Command{
 		Use: "undeploy PROJECT", Short: "Stop a project and undo what its deployments changed outside of its tree",
-		Long: "Runs .salt/undeploy.sls of what is live, if there is one, stops the project's units, and undoes what its deployments\n" +
-			"changed outside of its trees, the newest first (docs/rollback.md). Tree, repositories, archives and data stay:\n" +
+		Long: "Runs .salt/undeploy.sls of the live release, if it exists, stops the project's units, and undoes what its deployments\n" +
+			"changed outside of its trees, the newest first (docs/rollback.md). Tree, repositories, archives and data are kept;\n" +
 			"corpus-git deploy PROJECT  deploys it again.",
 		Example: "  corpus-git undeploy app --yes",
 		Args:    exactly("PROJECT"),
@@ -238,7 +238,7 @@ func undeployCommand(s *session) *cobra.Command {
 func cancelCommand(s *session) *cobra.Command {
 	return &cobra.Command{
 		Use: "cancel PROJECT [DEPLOYMENT]", Short: "Cancel the running deployment and roll it back",
-		Long: "Ends the processes of the running step and rolls back. With a DEPLOYMENT that waits in line, takes\nit out of the line. A second time, ends the hooks of a rollback that hang: the tree comes back all the same.",
+		Long: "Stops the processes of the running step and rolls back. A waiting DEPLOYMENT is removed from\nthe queue. A second cancel stops hooks of the rollback that hang; the tree is restored anyway.",
 		Args: exactly("PROJECT", "[DEPLOYMENT]"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := s.project("cancel", args[0], project.Deploy)
@@ -259,9 +259,9 @@ func cancelCommand(s *session) *cobra.Command {
 }
 
 // aboutSettings is what help says of KEY=VALUE.
-const aboutSettings = "\n\nEach KEY=VALUE overrides the pillar in the configuration, for this run only. A VALUE is a YAML value as on\n" +
-	"Salt's command line, a dot in KEY leads into a mapping, and a KEY that the configuration does not have goes\n" +
-	"into data: port=1 and data.port=1 are the same. The run's record keeps them, without the values of keys\n" +
+const aboutSettings = "\n\nEach KEY=VALUE overrides the pillar in the configuration, for this run only. VALUE is a YAML value as on\n" +
+	"Salt's command line. A dot in KEY selects a key of a mapping, and a KEY that the configuration does not have is set\n" +
+	"in data: port=1 and data.port=1 are the same. The settings are recorded, without the values of keys\n" +
 	"that are secret in the pillar."
 
 // deploy starts d, follows it and ends with its verdict.
@@ -277,7 +277,7 @@ func (s *session) deploy(verb string, d project.Deployment, verbose bool) error 
 func (s *session) start(verb string, d project.Deployment, verbose bool) error {
 	style := event.Style{Commands: s.commands(), Verbose: verbose, Output: d.Trigger == project.TriggerTask}
 	if s.detach && !s.b.Detached {
-		return fault.New(fault.Refused, "", "no server runs: the deployment would end with this command").WithHint("leave --detach away, or start a server:  corpus-git serve")
+		return fault.New(fault.Refused, "", "no server is running: the deployment would end with this command").WithHint("leave out --detach, or start a server:  corpus-git serve")
 	}
 	id, err := s.b.Runs.Start(s.ctx, d, nil)
 	if err != nil {
@@ -305,14 +305,14 @@ func (s *session) started(name project.Name, id project.ID) error {
 	return p.err
 }
 
-// runFlags are those of commands that deploy.
+// runFlags returns those of commands that deploy.
 func (s *session) runFlags(c *cobra.Command, verbose *bool) *cobra.Command {
 	verboseFlag(c, verbose)
-	c.Flags().BoolVar(&s.detach, "detach", false, "do not wait for the end: print the deployment's ID (the server runs it)")
+	c.Flags().BoolVar(&s.detach, "detach", false, "do not wait for the end; print the deployment's ID")
 	return s.jsonFlag(c)
 }
 
-// exitOf is the exit status of a deployment that ended: what was refused before it ran has its kind's, what ran and did not succeed 1.
+// exitOf returns the exit status of a deployment that ended: what was refused before it ran has its kind's, what ran and did not succeed 1.
 func exitOf(r project.Result) int {
 	switch {
 	case r.Good():

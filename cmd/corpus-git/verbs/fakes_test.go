@@ -138,7 +138,7 @@ func (r *runs) Find(_ context.Context, name project.Name, prefix string) (projec
 	case 0:
 		return project.Record{}, fault.New(fault.Refused, "", "%s has no deployment %s", name, prefix)
 	}
-	return project.Record{}, fault.New(fault.Usage, "", "%s could be any of: %s, %s", prefix, found[0].ID, found[1].ID)
+	return project.Record{}, fault.New(fault.Usage, "", "%s is ambiguous: %s, %s", prefix, found[0].ID, found[1].ID)
 }
 
 func (r *runs) Queue(_ context.Context, name project.Name) (project.Queue, error) {

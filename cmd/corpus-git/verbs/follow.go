@@ -60,7 +60,7 @@ func (s *session) watch(name project.Name, id project.ID, style event.Style) err
 	return nil
 }
 
-// recheckEvery is Backend.Recheck where that is not set.
+// recheckEvery is Backend.Recheck if that is not set.
 const recheckEvery = 15 * time.Second
 
 // guard ends the session's context when the caller loses a right on a project, or may no longer log in: who follows a log would otherwise see it for days.
@@ -86,7 +86,7 @@ func (s *session) guard(name project.Name, want project.Right) (stop func()) {
 	return func() { cancel(nil) }
 }
 
-// left is why who follows sees no more: nil where they left, an error where guard ended it.
+// left is why who follows sees no more: nil if they left, an error where guard ended it.
 func (s *session) left() error {
 	var f *fault.Error
 	if cause := context.Cause(s.ctx); errors.As(cause, &f) {
@@ -189,7 +189,7 @@ func (s *session) interrupted(recs []project.Record) {
 	for _, r := range recs {
 		if !r.State.Terminal() {
 			_, _ = io.WriteString(s.err, "note: the server died during deployment "+r.ID.Short()+
-				"; the next start of the server, or the next deployment, puts that right\n")
+				"; it will be recovered at the next start of the server, or with the next deployment\n")
 			return
 		}
 	}

@@ -16,7 +16,7 @@ import (
 
 // Maintainer maintains the repositories of a project.
 type Maintainer interface {
-	// Maintain gives one entry for each repository that there is, with an error in it where that one could not be maintained.
+	// Maintain returns one entry for each repository that there is, with an error in it where that one could not be maintained.
 	// It is fault.Busy while something is deployed.
 	Maintain(ctx context.Context, name project.Name, all, dryRun bool) ([]status.Maintained, error)
 }
@@ -31,9 +31,9 @@ type gcOptions struct {
 func gcCommand(s *session) *cobra.Command {
 	var what gcOptions
 	c := &cobra.Command{
-		Use: "gc [PROJECT]", Short: "Consolidate packs and remove objects that nothing refers to",
-		Long: "A server maintains its repositories by itself (the keys maintenance.* of its configuration); gc does it now,\n" +
-			"of one project or of all. A deployment that begins goes first: gc stops, and what it has not finished is as before.",
+		Use: "gc [PROJECT]", Short: "Consolidate packs and remove unreachable objects",
+		Long: "The server maintains repositories automatically (the keys maintenance.* of its configuration); gc does it now,\n" +
+			"for one project or all. Deployments have priority: gc stops, and unfinished work is discarded.",
 		Example: "  corpus-git gc app\n  corpus-git gc --dry-run\n  corpus-git gc app --all",
 		Args:    exactly("[PROJECT]"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -64,8 +64,8 @@ func gcCommand(s *session) *cobra.Command {
 			return s.gc(names, what)
 		},
 	}
-	c.Flags().BoolVar(&what.All, "all", false, "consolidate everything and search now, however little there is to gain")
-	c.Flags().BoolVar(&what.DryRun, "dry-run", false, "say what would be done, and do nothing")
+	c.Flags().BoolVar(&what.All, "all", false, "consolidate everything and search for unreachable objects, regardless of the thresholds")
+	c.Flags().BoolVar(&what.DryRun, "dry-run", false, "show what would be done, without doing it")
 	return s.jsonFlag(c)
 }
 
@@ -118,12 +118,12 @@ func (s *session) gc(names []project.Name, what gcOptions) error {
 		p.line("nothing was changed")
 	}
 	if failed > 0 {
-		return fault.New(fault.Busy, "gc", "%s could not be maintained", humanize.Plural(failed, "repository", "repositories")).WithHint("the lines above say why; a server tries again by itself")
+		return fault.New(fault.Busy, "gc", "%s could not be maintained", humanize.Plural(failed, "repository", "repositories")).WithHint("see the lines above; a running server retries automatically")
 	}
 	return p.err
 }
 
-// gcSummary is a line of what was done.
+// gcSummary returns a line of what was done.
 func gcSummary(m status.Maintained) string {
 	if m.Error != "" {
 		return "not done: " + m.Error
@@ -131,7 +131,7 @@ func gcSummary(m status.Maintained) string {
 	return gcParts(m, 0)
 }
 
-// gcSubmodules is a line of what was done to the repositories of submodules.
+// gcSubmodules returns a line of what was done to the repositories of submodules.
 func gcSubmodules(m *status.MaintainedSubmodules) string {
 	return gcParts(status.Maintained{After: m.After, Consolidated: m.Consolidated, Packed: m.Packed, Pruned: m.Pruned, Young: m.Young, Left: m.Left}, m.Expired) +
 		" in " + humanize.Plural(m.Repositories, "repository", "repositories")
@@ -154,7 +154,7 @@ func gcParts(m status.Maintained, expired int) string {
 	if len(parts) == 0 {
 		parts = append(parts, "nothing to do")
 	}
-	say(m.Young, "%s without a ref spared for their age", humanize.Plural(m.Young, "object"))
+	say(m.Young, "%s unreachable but too young", humanize.Plural(m.Young, "object"))
 	now := fmt.Sprintf("%s of %s", humanize.Plural(m.After.Packs, "pack"), humanize.Bytes(m.After.Bytes))
 	if m.After.Loose > 0 {
 		now += ", " + humanize.Plural(m.After.Loose, "loose object")

@@ -60,8 +60,8 @@ func deploymentsCommand(s *session) *cobra.Command {
 			return p.err
 		},
 	}
-	c.Flags().IntVarP(&limit, "limit", "n", 20, "show at most this many")
-	c.Flags().StringVar(&before, "before", "", "show those that are older than this `DEPLOYMENT`")
+	c.Flags().IntVarP(&limit, "limit", "n", 20, "show at most this many entries")
+	c.Flags().StringVar(&before, "before", "", "show deployments older than this `DEPLOYMENT`")
 	return s.listFlags(c)
 }
 
@@ -132,10 +132,10 @@ func logsCommand(s *session) *cobra.Command {
 	var lines int
 	c := &cobra.Command{
 		Use: "logs PROJECT [DEPLOYMENT]", Short: "Show the log of a deployment (default: the last one), or of the project's units",
-		Long: "Shows every state and every line that commands printed, but with --short. -f follows a deployment that runs, to its\n" +
-			"end. --json prints one event a line (docs/json.md).\n\n" +
-			"With --app shows what the project's units wrote (the keys units and logs of its configuration), or those named after\n" +
-			"PROJECT: the last -n lines of each, and with -f those that follow.",
+		Long: "Shows every state and all output of commands, unless --short is given. -f follows a running deployment to its\n" +
+			"end. --json prints one event per line (docs/json.md).\n\n" +
+			"With --app shows the logs of the project's units (the keys units and logs of its configuration), or of those named after\n" +
+			"PROJECT: the last -n lines of each, and with -f new lines.",
 		Example: "  corpus-git logs app -f\n  corpus-git logs --app app -f\n  corpus-git logs --app app -n 20 web",
 		Args: func(c *cobra.Command, args []string) error {
 			if app {
@@ -145,13 +145,13 @@ func logsCommand(s *session) *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			if times && (app || s.json) {
-				return usage("-t is for the log of a deployment, without --app and --json")
+				return usage("-t cannot be combined with --app or --json")
 			}
 			if app {
 				return s.appLogs(c, args, units.LogRequest{Lines: lines, Follow: follow})
 			}
 			if c.Flags().Changed("lines") {
-				return usage("-n is for --app")
+				return usage("-n requires --app")
 			}
 			if short && verbose && c.Flags().Changed("verbose") {
 				return usage("--verbose and --short exclude each other")
@@ -167,11 +167,11 @@ func logsCommand(s *session) *cobra.Command {
 			return s.log(rec, follow, event.Style{Commands: s.commands(), Colour: s.who.Term.Colour, Verbose: verbose && !short, Times: times})
 		},
 	}
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the deployment has ended; with --app until it is interrupted")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "follow until the deployment has ended; with --app until interrupted")
 	c.Flags().BoolVarP(&times, "times", "t", false, "begin each line with its time, in UTC")
 	c.Flags().BoolVar(&app, "app", false, "the logs of the project's units, not of a deployment")
-	c.Flags().IntVarP(&lines, "lines", "n", 100, "with --app: how many of the last lines")
-	c.Flags().BoolVar(&short, "short", false, "only what the pusher saw")
+	c.Flags().IntVarP(&lines, "lines", "n", 100, "with --app: how many lines")
+	c.Flags().BoolVar(&short, "short", false, "only the output that the pusher saw")
 	verboseFlag(c, &verbose)
 	c.Flags().Lookup("verbose").DefValue = "true"
 	verbose = true

@@ -19,7 +19,7 @@ import (
 const maxKey = 64 << 10
 
 func keyCommand(s *session) *cobra.Command {
-	return group(s, "key", "Add, list and remove the SSH keys that may log in", keyAdd(s), keyList(s), keyRemove(s))
+	return group(s, "key", "Manage SSH keys", keyAdd(s), keyList(s), keyRemove(s))
 }
 
 func keyAdd(s *session) *cobra.Command {
@@ -28,8 +28,8 @@ func keyAdd(s *session) *cobra.Command {
 	var chosen []string
 	c := &cobra.Command{
 		Use: "add NAME", Short: "Add an SSH key",
-		Long: "Reads one public key, as in a .pub file, from --file or from standard input. It is the key of --user, or of\na new user of its name, who goes with the key. A new user may do nothing yet: see  corpus-git access grant.\nWith --admin it may do everything.\n" +
-			"--from shows the keys that a host publishes, and adds those whose --fingerprint is given, under NAME, NAME-2 and so on.",
+		Long: "Reads a public key, as in a .pub file, from --file or standard input. It is added to --user, or to a new\nuser of the same name, who is removed with the key. A new user has no permissions: see  corpus-git access grant.\nWith --admin the user is an administrator.\n" +
+			"--from shows the keys published at a URL, and adds those given by --fingerprint, as NAME, NAME-2 and so on.",
 		Example: "  corpus-git key add marie --file ~/.ssh/id_ed25519.pub\n" +
 			"  corpus-git key add marie-phone --user marie --expires 90d --file phone.pub\n" +
 			"  corpus-git key add marie-gh --user marie --from https://github.com/marie.keys\n" +
@@ -47,7 +47,7 @@ func keyAdd(s *session) *cobra.Command {
 				return s.addPublished(access.NewKey{Name: args[0], Principal: user, Admin: admin, Expires: end}, from, chosen)
 			}
 			if file != "-" {
-				return usage("--file names a file of this machine, and you are on another").WithHint("give the key on standard input:  … key add %s < %s", args[0], file)
+				return usage("--file names a file on this machine, but you are connected over ssh").WithHint("give the key on standard input:  … key add %s < %s", args[0], file)
 			}
 			text, err := io.ReadAll(io.LimitReader(s.in, maxKey+1))
 			if err != nil {
@@ -63,17 +63,17 @@ func keyAdd(s *session) *cobra.Command {
 			p := s.printer()
 			p.line("added %s  %s  %s%s", k.Name, k.Type, k.Fingerprint, map[bool]string{true: "  (admin)"}[k.Admin])
 			if !k.Admin && user == "" {
-				p.line("  it may do nothing yet:  corpus-git access grant PROJECT %s deploy", k.Name)
+				p.line("  no permissions yet:  corpus-git access grant PROJECT %s deploy", k.Name)
 			}
 			return p.err
 		},
 	}
 	c.Flags().StringVar(&file, "file", "-", "the public key; - is standard input")
-	c.Flags().StringVar(&from, "from", "", "an address that gives public keys, such as https://HOST/USER.keys")
-	c.Flags().StringSliceVar(&chosen, "fingerprint", nil, "with --from: add this key; may be given several times")
-	c.Flags().StringVar(&user, "user", "", "whose key it is; without it, that of a new user of the key's name")
-	c.Flags().StringVar(&life, "expires", "", "how long it lasts, such as 12h or 90d; without it for ever")
-	c.Flags().BoolVar(&admin, "admin", false, "the new user may do everything, on all projects")
+	c.Flags().StringVar(&from, "from", "", "a URL of public keys, such as https://HOST/USER.keys")
+	c.Flags().StringSliceVar(&chosen, "fingerprint", nil, "with --from: add this key; can be repeated")
+	c.Flags().StringVar(&user, "user", "", "the user of the key (default: a new user of the same name)")
+	c.Flags().StringVar(&life, "expires", "", "expire after this time, such as 12h or 90d (default: never)")
+	c.Flags().BoolVar(&admin, "admin", false, "make the new user an administrator")
 	return c
 }
 
@@ -92,14 +92,14 @@ func (s *session) addPublished(k access.NewKey, from string, chosen []string) er
 		for _, f := range found {
 			p.line("  %s  %s  %s", f.Fingerprint, f.Type, f.Comment)
 		}
-		p.line("nothing was added; to add one of them, give the command again with  --fingerprint %s", found[0].Fingerprint)
+		p.line("nothing was added; to add a key, run the command again with  --fingerprint %s", found[0].Fingerprint)
 		return p.err
 	}
 	var texts [][]byte
 	for _, c := range chosen {
 		i := slices.IndexFunc(found, func(f access.Published) bool { return f.Fingerprint == c })
 		if i < 0 {
-			return fault.New(fault.Refused, "key add", "%s gives no key with the fingerprint %s", from, c).WithHint("see what it gives: leave --fingerprint out")
+			return fault.New(fault.Refused, "key add", "%s has no key with the fingerprint %s", from, c).WithHint("leave out --fingerprint to list the keys")
 		}
 		texts = append(texts, found[i].Text)
 	}
@@ -186,7 +186,7 @@ func (s *session) endCell(t time.Time) cell {
 
 func keyRemove(s *session) *cobra.Command {
 	return &cobra.Command{
-		Use: "remove NAME", Short: "Remove an SSH key, and the user that was made for it", Args: exactly("NAME"),
+		Use: "remove NAME", Short: "Remove an SSH key, and the user that was created for it", Args: exactly("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := s.admin("key remove", args[0]); err != nil {
 				return err
@@ -243,7 +243,7 @@ func accessChange(s *session, grant bool) *cobra.Command {
 func rightText(r project.Right, name project.Name) string {
 	switch r {
 	case project.Admin:
-		return "do everything with " + string(name)
+		return "do everything on " + string(name)
 	default:
 		return string(r) + " " + string(name)
 	}
@@ -281,12 +281,12 @@ func accessList(s *session) *cobra.Command {
 				}
 			}
 			if len(t.rows) == 0 {
-				p.line("no user has a right on %s:  corpus-git access grant %s USER deploy", name, name)
+				p.line("no user has permissions on %s:  corpus-git access grant %s USER deploy", name, name)
 				return p.err
 			}
 			t.print(p, s.who.Term)
 			if admins > 0 {
-				p.line("(%s every right on every project)", humanize.Plural(admins, "administrator has", "administrators have"))
+				p.line("(%s all permissions on all projects)", humanize.Plural(admins, "administrator has", "administrators have"))
 			}
 			return p.err
 		},

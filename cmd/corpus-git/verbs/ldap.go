@@ -8,7 +8,7 @@ import (
 )
 
 func ldapCommand(s *session) *cobra.Command {
-	return group(s, "ldap", "The directory that knows users", ldapTest(s))
+	return group(s, "ldap", "Test the LDAP directory", ldapTest(s))
 }
 
 // ldapDocument is printed by  ldap test --json.
@@ -25,8 +25,8 @@ type ldapDocument struct {
 
 func ldapTest(s *session) *cobra.Command {
 	return s.jsonFlag(&cobra.Command{
-		Use: "test NAME", Short: "Ask the directory for a user, and show what the answer means",
-		Long: "Asks the directory of the configuration (ldap.*) for a user: its entry, keys and groups, and the permissions that these give.\nIt changes nothing.",
+		Use: "test NAME", Short: "Look up a user in the LDAP directory",
+		Long: "Looks up a user in the configured directory (ldap.*) and shows the entry, keys, groups and resulting permissions.\nIt changes nothing.",
 		Args: exactly("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := s.admin("ldap test", args[0]); err != nil {
@@ -51,7 +51,7 @@ func ldapTest(s *session) *cobra.Command {
 				p.line("  key     %s", k)
 			}
 			if u.Unusable > 0 {
-				p.line("  (%d more that may not log in here)", u.Unusable)
+				p.line("  (%d more that cannot be used here)", u.Unusable)
 			}
 			for _, g := range u.Groups {
 				p.line("  group   %s", g)
@@ -60,7 +60,7 @@ func ldapTest(s *session) *cobra.Command {
 				p.line("  may     %s", phraseOf(r))
 			}
 			if len(u.Rights) == 0 {
-				p.line("  may     do nothing: none of its groups is in ldap.groups")
+				p.line("  may     nothing: none of the groups is in ldap.groups")
 			}
 			return p.err
 		},

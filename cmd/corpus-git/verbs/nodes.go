@@ -15,7 +15,7 @@ import (
 	"corpus-git/project"
 )
 
-// nodes is the session as the verbs about nodes see it.
+// nodes returns the session as the verbs about nodes see it.
 func (s *session) nodes() nodes.Session {
 	return nodes.Session{
 		Context: s.ctx, Fleet: s.b.Fleet, Access: s.b.Access, Caller: s.who.Identity, In: s.in, Out: s.out, HostKey: func() (string, error) { return s.b.Bundles.Key() }, Address: s.b.Address, Now: s.b.Now, Admin: s.admin, Local: s.local, Project: s.project, Audited: s.audited,
@@ -25,7 +25,7 @@ func (s *session) nodes() nodes.Session {
 	}
 }
 
-// enter is the session as the verb enter sees it.
+// enter returns the session as the verb enter sees it.
 func (s *session) enter() enter.Session {
 	return enter.Session{Session: s.nodes(), Projects: s.b.Enter, Terminal: s.who.Screen, Remote: s.who.Remote, Allowed: s.b.Shells && !s.who.Program, Err: s.err,
 		Guard: func(name project.Name, want project.Right) (context.Context, func()) {
@@ -36,7 +36,7 @@ func (s *session) enter() enter.Session {
 	}
 }
 
-// waits is the session as the verbs about waits see it.
+// waits returns the session as the verbs about waits see it.
 func (s *session) waits() waits.Session {
 	return waits.Session{Session: s.nodes(), Signals: s.b.Signals, Find: func(name project.Name, prefix string) (project.ID, error) {
 		r, err := s.b.Runs.Find(s.ctx, name, prefix)
@@ -44,7 +44,7 @@ func (s *session) waits() waits.Session {
 	}}
 }
 
-// approve is the session as the verbs about approvals see it.
+// approve returns the session as the verbs about approvals see it.
 func (s *session) approve() approve.Session {
 	return approve.Session{Session: s.nodes(), Approvals: s.b.Approvals, Prepare: s.prepare, Pusher: s.who.Pusher(), Detached: func() bool { return s.detach },
 		Watch: func(name project.Name, id project.ID, verbose bool) error {
@@ -78,7 +78,7 @@ func (s *session) cancel(verb string, name project.Name, id project.ID) error {
 	return p.err
 }
 
-// deployments are the newest records of a project; it is asked when a verb runs, which Describe's do not.
+// deployments returns the newest records of a project; it is asked when a verb runs, which Describe's do not.
 func (s *session) deployments(ctx context.Context, name project.Name, limit int) ([]project.Record, error) {
 	return s.b.Runs.Deployments(ctx, name, limit)
 }

@@ -19,9 +19,9 @@ import (
 
 // Notifications is the outbox and its sinks.
 type Notifications interface {
-	// Sinks are those of the configuration; nothing of them is shown but name, kind and filters.
+	// Sinks returns those of the configuration; nothing of them is shown but name, kind and filters.
 	Sinks() []config.Sink
-	// List gives the newest deliveries first; "" is any project, any state.
+	// List returns the newest deliveries first; "" is any project, any state.
 	List(ctx context.Context, name project.Name, state notify.State, limit int) ([]notify.Delivery, error)
 	// Test adds a notification for one sink, and gives its ID.
 	Test(ctx context.Context, sink string, by project.Pusher) (string, error)
@@ -33,10 +33,10 @@ type Notifications interface {
 }
 
 func notifyCommand(s *session) *cobra.Command {
-	return group(s, "notify", "What others are told: deliveries and their sinks", notifyList(s), notifyTest(s), notifyRetry(s))
+	return group(s, "notify", "Show, test and retry notifications", notifyList(s), notifyTest(s), notifyRetry(s))
 }
 
-// shownDelivery is a delivery as people and programs see it.
+// shownDelivery returns a delivery as people and programs see it.
 func shownDelivery(d notify.Delivery) status.Delivery {
 	return status.Delivery{ID: d.ID, Sink: d.Sink, Event: d.Event, Project: d.Project, At: d.At, State: string(d.State), Attempts: d.Attempts, Next: d.Next, Last: d.Last, Error: d.Error}
 }
@@ -82,7 +82,7 @@ func notifyList(s *session) *cobra.Command {
 		},
 	}
 	c.Flags().IntVar(&limit, "limit", 20, "how many")
-	c.Flags().BoolVar(&failed, "failed", false, "only those that were given up")
+	c.Flags().BoolVar(&failed, "failed", false, "only failed ones")
 	return s.listFlags(c)
 }
 
@@ -109,7 +109,7 @@ func (s *session) deliveries(doc status.Notifications) error {
 
 func notifyTest(s *session) *cobra.Command {
 	return s.jsonFlag(&cobra.Command{
-		Use: "test SINK", Short: "Send a notification to a sink, and say what became of it", Args: exactly("SINK"),
+		Use: "test SINK", Short: "Send a test notification to a sink", Args: exactly("SINK"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := s.admin("notify test", ""); err != nil {
 				return err
@@ -128,8 +128,8 @@ func notifyTest(s *session) *cobra.Command {
 				}
 			}
 			if d.State != notify.Delivered {
-				return fault.New(fault.Failed, "notify test", "%s did not take it: %s", d.Sink, d.Error).
-					WithHint("it is tried again:  corpus-git notify list  shows when, and what became of it")
+				return fault.New(fault.Failed, "notify test", "%s rejected it: %s", d.Sink, d.Error).
+					WithHint("it will be retried:  corpus-git notify list  shows when")
 			}
 			if s.json {
 				return nil
@@ -161,8 +161,8 @@ func (s *session) attempted(id, sink string) (notify.Delivery, error) {
 		case <-s.ctx.Done():
 			return d, context.Cause(s.ctx)
 		case <-late:
-			return d, fault.New(fault.Busy, "notify test", "%s was not tried within %s: other messages are before this one", sink, humanize.Seconds(limit)).
-				WithHint("corpus-git notify list  shows what waits")
+			return d, fault.New(fault.Busy, "notify test", "no attempt for %s within %s: other messages are ahead in the queue", sink, humanize.Seconds(limit)).
+				WithHint("corpus-git notify list  shows pending messages")
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -170,7 +170,7 @@ func (s *session) attempted(id, sink string) (notify.Delivery, error) {
 
 func notifyRetry(s *session) *cobra.Command {
 	return &cobra.Command{
-		Use: "retry [ID]", Short: "Deliver now what waits or was given up: one notification, or all", Args: exactly("[ID]"),
+		Use: "retry [ID]", Short: "Retry pending and failed deliveries of one or all notifications", Args: exactly("[ID]"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := s.admin("notify retry", ""); err != nil {
 				return err
@@ -183,7 +183,7 @@ func notifyRetry(s *session) *cobra.Command {
 				s.b.Notifications.Deliver(s.ctx)
 			}
 			p := s.printer()
-			p.line("%s will be tried again", humanize.Plural(n, "delivery", "deliveries"))
+			p.line("%s will be retried", humanize.Plural(n, "delivery", "deliveries"))
 			return p.err
 		},
 	}

@@ -39,7 +39,7 @@ func (t Terminal) paint(c colour, s string) styled {
 	return styled("\x1b[" + string(c) + "m" + s + "\x1b[0m")
 }
 
-// shown is an argument of a printed line: a text as one line in which every character is seen.
+// shown returns an argument of a printed line: a text as one line in which every character is seen.
 func shown(arg any) any {
 	switch v := arg.(type) {
 	case styled:

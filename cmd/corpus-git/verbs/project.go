@@ -23,12 +23,12 @@ func projectCreate(s *session) *cobra.Command {
 	var set registry.Settings
 	c := &cobra.Command{
 		Use: "create NAME", Short: "Create a project and print its two remotes",
-		Long: "Makes the directories, the two bare repositories, and the links by which Salt's trees know the\n" +
-			"project, with its line in the pillar's top file. Harmless for a project that exists: what is\n" +
-			"missing is made again, and --env is changed.\n\n" +
-			"With --skeleton both repositories begin with a commit, of what  corpus-git skeletons  lists on the server, and it is\n" +
-			"deployed as a push of it would be: first the pillar, then the code. When that fails the branch of the code stays empty;\n" +
-			"the same command tries again. Clone the project to go on.",
+		Long: "Creates the directories, the two bare repositories, and the links of the project in Salt's\n" +
+			"trees, with its line in the pillar's top file. If the project exists, missing parts are\n" +
+			"created and --env is changed.\n\n" +
+			"With --skeleton both repositories get a first commit from a skeleton (see corpus-git skeletons), which is\n" +
+			"deployed like a push: first the pillar, then the code. If that fails, the code branch stays empty;\n" +
+			"run the same command to try again. Then clone the project to work on it.",
 		Args: exactly("NAME"), Annotations: map[string]string{Creates: "yes"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := s.admin("project create", args[0]); err != nil {
@@ -39,7 +39,7 @@ func projectCreate(s *session) *cobra.Command {
 				return err
 			}
 			if set.Skeleton != "" && set.RemoteLess {
-				return usage("--skeleton makes commits, and a project without repositories has none").WithHint("write the files with  corpus-git init --skeleton %s DIR", set.Skeleton)
+				return usage("--skeleton needs repositories").WithHint("write the files with  corpus-git init --skeleton %s DIR", set.Skeleton)
 			}
 			set.By = s.who.Pusher()
 			made, err := s.b.Projects.Create(s.ctx, name, set)
@@ -77,8 +77,8 @@ func projectCreate(s *session) *cobra.Command {
 			return p.err
 		},
 	}
-	c.Flags().StringVar(&set.Skeleton, "skeleton", "", "begin with this skeleton: first commits in both repositories, deployed at once")
-	c.Flags().StringVar(&set.Env, "env", "", "environment: dev, staging, prod, or a name of the server's configuration (default: the project's own configuration)")
+	c.Flags().StringVar(&set.Skeleton, "skeleton", "", "start with this skeleton, deployed immediately")
+	c.Flags().StringVar(&set.Env, "env", "", "environment: dev, staging, prod, or a name in the server's configuration (default: set by the project)")
 	c.Flags().BoolVar(&set.RemoteLess, "remote-less", false, "no repositories: deployed by hand from the working copy")
 	return s.jsonFlag(c)
 }
@@ -140,7 +140,7 @@ func projectList(s *session) *cobra.Command {
 			}
 			p := s.printer()
 			if len(doc.Projects) == 0 {
-				p.line("no projects yet; make one with  corpus-git project create NAME")
+				p.line("no projects yet; create one with  corpus-git project create NAME")
 				return p.err
 			}
 			t := table{heads: []string{"PROJECT", "ENV", "LIVE", "PILLAR", "BRANCH", "LAST", "WHEN", "NOW"}, flexible: []int{0, 4, 7}}
@@ -165,11 +165,11 @@ func commit(c project.Commit) string {
 	return c.Short()
 }
 
-// activityOf is what is being done in a project, in a word.
+// activityOf returns what is being done in a project, in a word.
 func activityOf(d status.Project) string {
 	switch {
 	case d.Missing:
-		return "folder is gone"
+		return "folder missing"
 	case d.Problem != "":
 		return d.Problem
 	case d.Running != nil && d.Waiting > 0:
@@ -212,7 +212,7 @@ func (s *session) projectHead(p *printer, d status.Project) {
 	}
 	p.line("%s  %s", s.who.Term.paint(bold, string(d.Name)), join(env+",", "made", s.when(d.Created)))
 	if d.Missing {
-		p.line("  %s", s.who.Term.paint(red, "its folder is gone: restore it, or destroy the project"))
+		p.line("  %s", s.who.Term.paint(red, "its folder missing: restore it, or destroy the project"))
 	}
 	if d.Problem != "" {
 		p.line("  %s", s.who.Term.paint(red, d.Problem))
@@ -243,7 +243,7 @@ func (s *session) projectHead(p *printer, d status.Project) {
 		p.line("  skeleton  %s", d.Skeleton)
 	}
 	if !d.Linked {
-		p.line("  links     none: Salt's trees do not know it (corpus-git project link %s)", d.Name)
+		p.line("  links     none in Salt's trees (corpus-git project link %s)", d.Name)
 	}
 	if d.Remotes != nil {
 		p.line("  project   %s", d.Remotes.Project)
@@ -255,7 +255,7 @@ func projectDestroy(s *session) *cobra.Command {
 	var yes, data, outside bool
 	c := &cobra.Command{
 		Use: "destroy NAME", Short: "Delete a project: repositories, working copy, archives",
-		Long: "Undeploys the project (corpus-git undeploy), unless --keep-outside is given. Moves the project's folder to the trash and removes it from there; data/ stays unless --data is given.\nRefused while a deployment runs or waits. All rights on the project end.",
+		Long: "Undeploys the project (corpus-git undeploy), unless --keep-outside is given, and deletes its folder; data/ is kept unless --data is given.\nRefused while a deployment is running or waiting. All permissions on the project are removed.",
 		Args: exactly("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := project.ParseName(args[0])
@@ -300,8 +300,8 @@ func projectDestroy(s *session) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&yes, "yes", false, "do it")
-	c.Flags().BoolVar(&data, "data", false, "remove data/ too")
-	c.Flags().BoolVar(&outside, "keep-outside", false, "do not undeploy: leave what runs and what is outside of the project's folder as it is")
+	c.Flags().BoolVar(&data, "data", false, "delete data/ too")
+	c.Flags().BoolVar(&outside, "keep-outside", false, "do not undeploy: keep services and files outside of the project's folder")
 	return c
 }
 
@@ -317,7 +317,7 @@ func (s *session) undeployFirst(name project.Name) error {
 	err = s.deploy("undeploy", project.Deployment{Project: name, Trigger: project.TriggerUndeploy}, false)
 	if err != nil {
 		pr := &printer{w: s.err}
-		pr.line("%s is not destroyed:  corpus-git project destroy %s --yes --keep-outside  does it without undeploying it", name, name)
+		pr.line("%s was not destroyed:  corpus-git project destroy %s --yes --keep-outside  skips undeploying", name, name)
 	}
 	return err
 }

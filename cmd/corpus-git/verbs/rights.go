@@ -33,11 +33,11 @@ func (s *session) project(verb, arg string, want project.Right) (project.Name, e
 	}
 	// Who may know nothing of a project costs the same whether it exists or not: how long an answer takes must not tell.
 	unknown := func() error {
-		err := fault.New(fault.Refused, "", "there is no project %s, or %s has no right on it", name, s.who.Name)
+		err := fault.New(fault.Refused, "", "no project %s, or %s has no permission on it", name, s.who.Name)
 		if meant := s.suggestProject(name); meant != "" {
 			return err.WithHint("did you mean %s?", meant)
 		}
-		return err.WithHint("see what you may use with  corpus-git project list")
+		return err.WithHint("corpus-git project list  shows the projects that you can use")
 	}
 	if !can && !some && !admin {
 		return "", s.audited(audit.Entry{Action: verb, Project: string(name)}, unknown())
@@ -50,19 +50,19 @@ func (s *session) project(verb, arg string, want project.Right) (project.Name, e
 		return "", err
 	case admin && err != nil:
 		if meant := s.suggestProject(name); meant != "" {
-			return "", fault.New(fault.Refused, "", "no project %s", name).WithHint("did you mean %s? Or make it with  corpus-git project create %s", meant, name)
+			return "", fault.New(fault.Refused, "", "no project %s", name).WithHint("did you mean %s? To create it:  corpus-git project create %s", meant, name)
 		}
 		return "", err // the registry's own words: it does not exist
 	case err == nil && some:
 		err = fault.New(fault.Refused, "", "%s may not use %q on %s: it requires %s permission", s.who.Name, verb, name, want).
-			WithHint("an administrator can give it:  corpus-git access grant %s %s %s", name, s.who.Name, want)
+			WithHint("an administrator can grant it:  corpus-git access grant %s %s %s", name, s.who.Name, want)
 	default:
 		err = unknown() // an unknown project and a forbidden one answer alike
 	}
 	return "", s.audited(audit.Entry{Action: verb, Project: string(name)}, err)
 }
 
-// suggestProject is the project whose name nearly is the given one, of those that the caller may know of; "" where there is none, or where they
+// suggestProject returns the project whose name nearly is the given one, of those that the caller may know of; "" if there is none, or where they
 // cannot be listed.
 func (s *session) suggestProject(name project.Name) string {
 	all, _, err := s.visible()
@@ -95,8 +95,8 @@ func (s *session) admin(verb, object string) error {
 		return err
 	}
 	return s.audited(audit.Entry{Action: verb, Object: object},
-		fault.New(fault.Refused, "", "%s is for administrators, and %s is none", verb, s.who.Name).
-			WithHint("ask one for it; an admin key is added with  corpus-git key add NAME --admin"))
+		fault.New(fault.Refused, "", "%s requires an administrator, and %s is not one", verb, s.who.Name).
+			WithHint("ask an administrator;  corpus-git key add NAME --admin  adds an admin key"))
 }
 
 // visible lists the projects that the caller may know of, and tells the caller's rights.
@@ -136,11 +136,11 @@ func (s *session) printAccess() error {
 	}
 	p.line("")
 	if len(projects) == 0 {
-		p.line("You have no right on any project yet.")
+		p.line("You have no permissions on any project yet.")
 		if admin {
 			p.line("%s", event.WithCommands("Create one:  corpus-git project create NAME", s.commands()))
 		} else {
-			p.line("An administrator can give you one:  corpus-git access grant PROJECT %s deploy", s.who.Name)
+			p.line("An administrator can grant you one:  corpus-git access grant PROJECT %s deploy", s.who.Name)
 		}
 		return p.err
 	}

@@ -12,10 +12,10 @@ import (
 )
 
 func tokenCommand(s *session) *cobra.Command {
-	return group(s, "token", "Manage API tokens: secrets that programs send in place of a key", tokenCreate(s), tokenList(s), tokenRevoke(s))
+	return group(s, "token", "Manage API tokens", tokenCreate(s), tokenList(s), tokenRevoke(s))
 }
 
-// expires is the moment that a duration of now ends; "" is never.
+// expires returns the moment that a duration of now ends; "" is never.
 func (s *session) expires(life string) (time.Time, error) {
 	if life == "" {
 		return time.Time{}, nil
@@ -32,9 +32,9 @@ func tokenCreate(s *session) *cobra.Command {
 	var projects, rights []string
 	var readOnly bool
 	c := &cobra.Command{
-		Use: "create NAME", Short: "Make an API token, and show it once",
-		Long: "A token may do what its user may, as far as --project, --right and --read-only leave it. It is shown now and never again:\n" +
-			"the server keeps a hash. A token makes no tokens.",
+		Use: "create NAME", Short: "Create an API token, and show it once",
+		Long: "A token has the permissions of its user, limited by --project, --right and --read-only. It is shown only once;\n" +
+			"the server stores a hash. Tokens cannot create tokens.",
 		Example: "  corpus-git token create ci --user jenkins --project app --right deploy --expires 90d\n" +
 			"  ssh -p 2222 deploy@host token create laptop --read-only",
 		Args: exactly("NAME"),
@@ -75,11 +75,11 @@ func tokenCreate(s *session) *cobra.Command {
 			return out.err
 		},
 	}
-	c.Flags().StringVar(&user, "user", "", "whose it is; administrators only, others make their own")
-	c.Flags().StringSliceVar(&projects, "project", nil, "it is for this project only; may be given several times")
+	c.Flags().StringVar(&user, "user", "", "create it for this user (administrators only)")
+	c.Flags().StringSliceVar(&projects, "project", nil, "limit it to this project; can be repeated")
 	c.Flags().StringSliceVar(&rights, "right", nil, "it may do this only: read, deploy, configure, shell, approve, admin; may be given several times")
-	c.Flags().BoolVar(&readOnly, "read-only", false, "it changes nothing")
-	c.Flags().StringVar(&life, "expires", "90d", "how long it lasts, such as 12h or 90d; a year at most")
+	c.Flags().BoolVar(&readOnly, "read-only", false, "limit it to reading")
+	c.Flags().StringVar(&life, "expires", "90d", "expire after this time, such as 12h or 90d; at most a year")
 	return s.jsonFlag(c)
 }
 
@@ -93,7 +93,7 @@ func scopeWords(sc access.Scope) string {
 		words = append(words, string(r))
 	}
 	if len(words) == 0 {
-		words = append(words, "every right")
+		words = append(words, "all permissions")
 	}
 	var on []string
 	for _, p := range sc.Projects {
@@ -108,7 +108,7 @@ func scopeWords(sc access.Scope) string {
 func tokenList(s *session) *cobra.Command {
 	var user string
 	c := s.listFlags(&cobra.Command{
-		Use: "list", Short: "List API tokens: your own, or for administrators all", Args: exactly(),
+		Use: "list", Short: "List API tokens: your own, or all for administrators", Args: exactly(),
 		RunE: func(*cobra.Command, []string) error {
 			of := user
 			admin, err := s.b.Access.IsAdmin(s.ctx, s.who.Identity)
@@ -129,7 +129,7 @@ func tokenList(s *session) *cobra.Command {
 			}
 			p := s.printer()
 			if len(tokens) == 0 {
-				p.line("no tokens; make one with  corpus-git token create NAME")
+				p.line("no tokens; create one with  corpus-git token create NAME")
 				return p.err
 			}
 			t := table{heads: []string{"TOKEN", "USER", "ID", "MAY", "EXPIRES", "USED"}, flexible: []int{0, 1, 3}}
@@ -140,14 +140,14 @@ func tokenList(s *session) *cobra.Command {
 			return p.err
 		},
 	})
-	c.Flags().StringVar(&user, "user", "", "those of one user")
+	c.Flags().StringVar(&user, "user", "", "tokens of this user")
 	return c
 }
 
 func tokenRevoke(s *session) *cobra.Command {
 	var user string
 	c := &cobra.Command{
-		Use: "revoke TOKEN", Short: "End an API token, by its name or ID", Args: exactly("TOKEN"),
+		Use: "revoke TOKEN", Short: "Revoke an API token, by name or ID", Args: exactly("TOKEN"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			who, err := s.tokenOwner(user, args[0])
 			if err != nil {
@@ -161,7 +161,7 @@ func tokenRevoke(s *session) *cobra.Command {
 			return p.err
 		},
 	}
-	c.Flags().StringVar(&user, "user", "", "whose it is, where an administrator's word names several")
+	c.Flags().StringVar(&user, "user", "", "the user of the token, if the name is ambiguous")
 	return c
 }
 
@@ -190,5 +190,5 @@ func (s *session) tokenOwner(user, word string) (string, error) {
 	case 1:
 		return owners[0], nil
 	}
-	return "", usage("%s have a token %s", strings.Join(owners, ", "), word).WithHint("say whose it is:  --user %s", owners[0])
+	return "", usage("%s have a token %s", strings.Join(owners, ", "), word).WithHint("give the user:  --user %s", owners[0])
 }

@@ -30,7 +30,7 @@ import (
 const (
 	// ReadsStdin marks a command that reads standard input.
 	ReadsStdin = "stdin"
-	// Interactive marks a command that takes over the caller's terminal, where there is one.
+	// Interactive marks a command that takes over the caller's terminal, if there is one.
 	Interactive = "interactive"
 	// WritesFile marks a command whose argument is a file that it writes to standard output; who runs it on the machine opens the file itself.
 	WritesFile = "writes"
@@ -45,7 +45,7 @@ func LocalOnly() []string {
 	return []string{"serve", "demo", "docs", "completion", "restore", "lint", "init", "skeletons", "agent", "remote", "mirror", "container", "dns"}
 }
 
-// Tree builds the commands. s may be nil where they are only described or taken apart, never run.
+// Tree builds the commands. s may be nil if they are only described or taken apart, never run.
 func Tree(s *session) *cobra.Command {
 	if s == nil {
 		s = &session{b: &Backend{}}
@@ -54,7 +54,7 @@ func Tree(s *session) *cobra.Command {
 		Use:   "corpus-git",
 		Short: "Deploy by git push",
 		Long: "corpus-git is a git server to which a push is a deployment: archive, sync, release-sync,\n" +
-			"fixperms, the steps of .salt in order; and all of it back when one of them fails.",
+			"fixperms, the steps of .salt in order. If one of them fails, everything is rolled back.",
 		SilenceErrors: true, SilenceUsage: true,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -98,22 +98,22 @@ func Describe() *cobra.Command { return Tree(nil) }
 // unknownCommand is the error of a word that is not a command, and names the nearest that is one.
 func unknownCommand(c *cobra.Command, word string, remote bool) error {
 	if remote && slices.Contains([]string{"lint", "init", "skeletons"}, word) {
-		return fault.New(fault.Refused, "", "%s works where your files are, not over ssh", word).WithHint("install the program on your own machine, and type  %s %s  there", c.Name(), word)
+		return fault.New(fault.Refused, "", "%s works on local files, not over ssh", word).WithHint("install corpus-git on your own machine and run  %s %s  there", c.Name(), word)
 	}
 	for _, w := range LocalOnly() {
 		if w == word && remote {
 			return fault.New(fault.Refused, "", "%s works on the machine itself, not over ssh", word).
-				WithHint("log in to the machine and type  corpus-git %s", word)
+				WithHint("log in to the machine and run  corpus-git %s", word)
 		}
 	}
 	hint := "see  corpus-git help"
 	if meant := suggestCommand(c, word); meant != "" {
 		hint = "did you mean  " + meant + " ?"
 	}
-	return fault.New(fault.Usage, "", "there is no command %q", word).WithHint("%s", hint)
+	return fault.New(fault.Usage, "", "unknown command %q", word).WithHint("%s", hint)
 }
 
-// suggestFlag is the flag of c that word nearly is, "" where there is none.
+// suggestFlag returns the flag of c that word nearly is, "" if there is none.
 func suggestFlag(c *cobra.Command, word string) string {
 	var names []string
 	for _, flags := range []*pflag.FlagSet{c.Flags(), c.InheritedFlags()} {
@@ -126,7 +126,7 @@ func suggestFlag(c *cobra.Command, word string) string {
 	return nearest.To(word, names)
 }
 
-// suggestCommand is the command below c that word nearly is, "" where there is none.
+// suggestCommand returns the command below c that word nearly is, "" if there is none.
 func suggestCommand(c *cobra.Command, word string) string {
 	var names []string
 	for _, sub := range c.Commands() {
@@ -167,7 +167,7 @@ func andSettings(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// group is a command that only holds others.
+// group returns a command that only holds others.
 func group(s *session, use, short string, subs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
 		Use: use, Short: short,
@@ -179,7 +179,7 @@ func group(s *session, use, short string, subs ...*cobra.Command) *cobra.Command
 			if meant := suggestCommand(c, args[0]); meant != "" {
 				hint = "did you mean  " + meant + " ?"
 			}
-			return fault.New(fault.Usage, "", "there is no command %q", c.Name()+" "+args[0]).WithHint("%s", hint)
+			return fault.New(fault.Usage, "", "unknown command %q", c.Name()+" "+args[0]).WithHint("%s", hint)
 		},
 		RunE: func(c *cobra.Command, _ []string) error {
 			var names []string
@@ -199,13 +199,13 @@ func (s *session) jsonFlag(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-// listFlags are those of commands that show times.
+// listFlags returns those of commands that show times.
 func (s *session) listFlags(c *cobra.Command) *cobra.Command {
-	c.Flags().BoolVar(&s.exact, "time", false, "show times in UTC (RFC 3339), not how long ago they were")
+	c.Flags().BoolVar(&s.exact, "time", false, "show times in UTC (RFC 3339) instead of ages")
 	return s.jsonFlag(c)
 }
 
-// when is a time as people read it: how long ago it was, or with --time the time itself.
+// when returns a time as people read it: how long ago it was, or with --time the time itself.
 func (s *session) when(t time.Time) string {
 	if s.exact && !t.IsZero() {
 		return t.UTC().Format(time.RFC3339)
@@ -213,7 +213,7 @@ func (s *session) when(t time.Time) string {
 	return humanize.Age(s.b.Now(), t)
 }
 
-// arg is the i-th argument or "".
+// arg returns the i-th argument or "".
 func arg(args []string, i int) string {
 	if i < len(args) {
 		return args[i]
@@ -230,7 +230,7 @@ func ambiguous(prefix string, of []string) error {
 	if len(of) > 8 {
 		of = append(of[:8:8], "…")
 	}
-	return usage("%s could be any of: %s", prefix, strings.Join(of, ", ")).WithHint("type more of it")
+	return usage("%s is ambiguous: %s", prefix, strings.Join(of, ", ")).WithHint("give more of the name")
 }
 
 var errNoBackend = errors.New("this command has no backend")

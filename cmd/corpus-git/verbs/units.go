@@ -24,7 +24,7 @@ func unitArgs(c *cobra.Command, args []string) error {
 func psCommand(s *session) *cobra.Command {
 	return s.listFlags(&cobra.Command{
 		Use: "ps PROJECT [UNIT...]", Short: "List the units of a project and their states",
-		Long:    "Lists what the key units of the project's configuration names: units of systemd, programs of supervisord, and what the\nproject starts itself (docs/processes.md).",
+		Long:    "Lists the units in the project's configuration: systemd units, supervisord programs, and processes\nstarted by commands (docs/processes.md).",
 		Example: "  corpus-git ps app\n  corpus-git ps app web",
 		Args:    unitArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -48,7 +48,7 @@ func (s *session) unitTable(name project.Name, all []project.UnitState) error {
 	}
 	p := s.printer()
 	if len(all) == 0 {
-		p.line("%s names no units: the key  units  of its configuration does (docs/processes.md)", name)
+		p.line("%s has no units: set the key  units  in its configuration (docs/processes.md)", name)
 		return p.err
 	}
 	t := table{heads: []string{"UNIT", "STATE", "SINCE", "PID", "RESTARTS", "DETAIL"}, flexible: []int{0, 5}}
@@ -81,9 +81,9 @@ func actCommand(s *session, a project.UnitAction) *cobra.Command {
 	verb := string(a)
 	return s.jsonFlag(&cobra.Command{
 		Use: verb + " PROJECT [UNIT...]", Short: strings.ToUpper(verb[:1]) + verb[1:] + " the units of a project",
-		Long: "Acts on all that the key units of the project's configuration names, or on the named ones, waits, and lists their\n" +
-			"states. The exit status is 1 where one is not in the state that was asked for; its last log lines are shown then.\n" +
-			"Refused (exit status 4) while a deployment of the project runs or waits; one that comes meanwhile waits.",
+		Long: "Acts on all units in the project's configuration, or on the given ones, waits, and lists their\n" +
+			"states. The exit status is 1 if a unit is not in the requested state; its last log lines are shown.\n" +
+			"Refused (exit status 4) while a deployment of the project is running or waiting; new deployments wait.",
 		Example: "  corpus-git " + verb + " app\n  corpus-git " + verb + " app web",
 		Args:    unitArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -137,7 +137,7 @@ func (s *session) unitFailure(f *units.Failure) {
 	}
 }
 
-// logText is a line of somebody's log, as this terminal shows it.
+// logText returns a line of somebody's log, as this terminal shows it.
 func (s *session) logText(line string) styled {
 	line = event.Clean(line)
 	if !s.who.Term.Colour {
@@ -150,7 +150,7 @@ func (s *session) logText(line string) styled {
 func (s *session) appLogs(c *cobra.Command, args []string, req units.LogRequest) error {
 	for _, flag := range []string{"short", "verbose"} {
 		if c.Flags().Changed(flag) {
-			return usage("--%s is not for --app", flag)
+			return usage("--%s cannot be combined with --app", flag)
 		}
 	}
 	if req.Lines < 0 || req.Lines > maxLogLines {
@@ -188,9 +188,9 @@ const maxLogLines = 100_000
 func runCommand(s *session) *cobra.Command {
 	c := &cobra.Command{
 		Use: "run PROJECT [--] COMMAND [ARG...]", Short: "Run a command as the project's user",
-		Long: "Runs a command in the live tree, as the project's user, in the environment of its steps with the key env of its\n" +
-			"configuration, and ends with its exit status. There is no shell and no terminal; standard input is passed on, and\n" +
-			"the command ends when you leave. Values of the pillar are hidden in what it prints. It does not keep deployments out.",
+		Long: "Runs a command as the project's user in the live tree, with the environment of its steps and the key env of its\n" +
+			"configuration, and exits with its status. There is no shell and no terminal; standard input is passed on, and\n" +
+			"the command is stopped when you disconnect. Pillar values are hidden in its output. Deployments can run at the same time.",
 		Example: "  corpus-git run app -- ./manage.py migrate --plan\n  ssh -p 2222 deploy@server run app -- ./manage.py shell < script.py\n  corpus-git run app -- sh -c 'ls | wc -l'",
 		Args: func(c *cobra.Command, args []string) error {
 			return exactly("PROJECT", "COMMAND")(c, args[:min(len(args), 2)])
@@ -213,7 +213,7 @@ func runCommand(s *session) *cobra.Command {
 				begun = true
 				if user == "" {
 					p := &printer{w: s.err}
-					p.line("note: the project has no user of its own here; this runs as the server's")
+					p.line("note: projects have no users on this server; this runs as the server's user")
 				}
 				return s.audited(audit.Entry{Action: "run", Project: string(name), Object: printable.Shorten(what, maxAudited)}, nil)
 			}, s.in, s.out, s.err)

@@ -23,8 +23,8 @@ func userAdd(s *session) *cobra.Command {
 	var admin bool
 	c := &cobra.Command{
 		Use: "add NAME", Short: "Add a user",
-		Long: "A user holds permissions, whichever of its keys, tokens or sessions it comes with. It may do nothing yet:\nsee  corpus-git key add --user,  corpus-git token create  and  corpus-git access grant.\n" +
-			"A user that  key add  made for a key becomes one that stays without the key.",
+		Long: "A user has permissions, and keys and tokens to log in with. New users have none:\nsee  corpus-git key add --user,  corpus-git token create  and  corpus-git access grant.\n" +
+			"A user that  key add  created becomes independent of its key.",
 		Example: "  corpus-git user add marie --email marie@example.org\n  corpus-git user add jenkins --kind bot",
 		Args:    exactly("NAME"), Annotations: map[string]string{Creates: "yes"},
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -50,8 +50,8 @@ func userAdd(s *session) *cobra.Command {
 
 func userFlags(c *cobra.Command, kind, email *string, admin *bool) {
 	c.Flags().StringVar(kind, "kind", string(access.Person), "person, bot or agent")
-	c.Flags().StringVar(email, "email", "", "where it gets mail")
-	c.Flags().BoolVar(admin, "admin", false, "may do everything, on all projects")
+	c.Flags().StringVar(email, "email", "", "e-mail address")
+	c.Flags().BoolVar(admin, "admin", false, "make the user an administrator")
 }
 
 func userSet(s *session) *cobra.Command {
@@ -99,9 +99,9 @@ func (s *session) changeUser(name string, change access.Change, did string) erro
 }
 
 func userDisable(s *session, disable bool) *cobra.Command {
-	verb, short, did := "disable", "Keep a user from logging in; keys, tokens and permissions stay", "disabled"
+	verb, short, did := "disable", "Disable a user; keys, tokens and permissions are kept", "disabled"
 	if !disable {
-		verb, short, did = "enable", "Let a user that was disabled log in again", "enabled"
+		verb, short, did = "enable", "Enable a disabled user", "enabled"
 	}
 	return &cobra.Command{
 		Use: verb + " USER", Short: short, Args: exactly("USER"),
@@ -256,7 +256,7 @@ func (s *session) ends(t time.Time) string {
 	return ", " + s.expiry(t)
 }
 
-// expiry is a moment to come, or one that is over.
+// expiry returns a moment to come, or one that is over.
 func (s *session) expiry(t time.Time) string {
 	left := t.Sub(s.b.Now())
 	switch {
@@ -276,7 +276,7 @@ func (s *session) self(verb, named string) (string, error) {
 		return named, s.admin(verb, named)
 	}
 	if s.who.Fingerprint == "" && named == "" {
-		return "", fault.New(fault.Usage, verb, "you are no user of the server, but of its machine").WithHint("say whose it is:  --user USER")
+		return "", fault.New(fault.Usage, verb, "you are a local user of the machine, not a user of the server").WithHint("give the user:  --user USER")
 	}
 	if ok, err := s.b.Access.Valid(s.ctx, s.who.Identity); err != nil || !ok {
 		return "", cmp.Or(err, error(fault.New(fault.Refused, verb, "%s may no longer log in", s.who.Name)))

@@ -42,7 +42,7 @@ type Caller struct {
 	// Program reports that a program reads standard output: what went wrong is a document there, with --json or without.
 	Program bool
 	Term    Terminal
-	// Screen is the terminal itself, for a command that takes it over; nil where there is none.
+	// Screen is the terminal itself, for a command that takes it over; nil if there is none.
 	Screen *terminal.Terminal
 }
 
@@ -53,7 +53,7 @@ type Terminal struct {
 	Width int `json:"width,omitempty"`
 }
 
-// Pusher is the caller as a deployment remembers it.
+// Pusher returns the caller as a deployment remembers it.
 func (c Caller) Pusher() project.Pusher {
 	return project.Pusher{Key: c.Name, Fingerprint: c.Fingerprint, From: c.From}
 }
@@ -87,9 +87,9 @@ type Access interface {
 	ListPrincipals(ctx context.Context) ([]access.Principal, error)
 	AddToken(ctx context.Context, by access.Identity, t access.Token) (token access.Token, secret string, err error)
 	RevokeToken(ctx context.Context, by access.Identity, principal, token string) error
-	// ListTokens gives those of a principal, of all for "".
+	// ListTokens returns those of a principal, of all for "".
 	ListTokens(ctx context.Context, principal string) ([]access.Token, error)
-	// ListCertificates gives the SSH certificates that logged in as a principal and have not expired.
+	// ListCertificates returns the SSH certificates that logged in as a principal and have not expired.
 	ListCertificates(ctx context.Context, principal string) ([]access.Certificate, error)
 	// LookupUser asks the directory for a user, and changes nothing.
 	LookupUser(ctx context.Context, name string) (access.DirectoryUser, error)
@@ -97,14 +97,14 @@ type Access interface {
 	AddKeyTo(ctx context.Context, by access.Identity, k access.NewKey) (access.Key, error)
 	RemoveKey(ctx context.Context, by access.Identity, name string) error
 	ListKeys(ctx context.Context) ([]access.Key, error)
-	// FindByName gives one key; an unknown name is fault.Refused.
+	// FindByName returns one key; an unknown name is fault.Refused.
 	FindByName(ctx context.Context, name string) (access.Key, error)
 	Grant(ctx context.Context, by access.Identity, name project.Name, principal string, right project.Right) error
 	Revoke(ctx context.Context, by access.Identity, name project.Name, principal string, right project.Right) error
 	RevokeAll(ctx context.Context, by access.Identity, name project.Name) error
 	ListGrants(ctx context.Context, name project.Name) ([]access.Grant, error)
 	Can(ctx context.Context, who access.Identity, name project.Name, want project.Right) (bool, error)
-	// Rights are those of all projects, looked up at once.
+	// Rights returns those of all projects, looked up at once.
 	Rights(ctx context.Context, who access.Identity) (access.Rights, error)
 	IsAdmin(ctx context.Context, who access.Identity) (bool, error)
 	// Valid reports whether who may still log in.
@@ -113,7 +113,7 @@ type Access interface {
 
 // Archives is the archives of all projects.
 type Archives interface {
-	// List gives the newest first.
+	// List returns the newest first.
 	List(ctx context.Context, name project.Name) ([]status.Archive, error)
 	Pin(ctx context.Context, name project.Name, id project.ID, pinned bool) error
 	// Keeping says which archives stay.
@@ -134,7 +134,7 @@ type Prune struct {
 
 // Cfg computes a project's configuration.
 type Cfg interface {
-	// Cfg is the configuration of what is live.
+	// Cfg returns the configuration of what is live.
 	Cfg(ctx context.Context, name project.Name) (*project.Cfg, error)
 	// Explain reports what each layer says of it, at a key or below: see project.Cfg.Explain.
 	Explain(ctx context.Context, name project.Name, key string, show project.Show) ([]project.Explained, error)
@@ -142,7 +142,7 @@ type Cfg interface {
 
 // Units are what projects run.
 type Units interface {
-	// List gives the units that only selects, all for none.
+	// List returns the units that only selects, all for none.
 	List(ctx context.Context, name project.Name, only []string) ([]project.UnitState, error)
 	// Act starts, stops or restarts them while no deployment runs, and gives their states after it. Where one is not in the state that was
 	// asked for the error wraps a *units.Failure.
@@ -156,9 +156,9 @@ type Units interface {
 
 // Checks are the checks that run periodically.
 type Checks interface {
-	// States are those of what is live, as they stand; none where no server runs.
+	// States returns those of what is live, as they stand; none where no server is running.
 	States(name project.Name) []project.CheckState
-	// History gives the newest periods first, at most limit.
+	// History returns the newest periods first, at most limit.
 	History(ctx context.Context, name project.Name, limit int) ([]project.CheckPeriod, error)
 }
 
@@ -174,7 +174,7 @@ type Bundles interface {
 // Audit is the audit log.
 type Audit interface {
 	Record(ctx context.Context, e audit.Entry) error
-	// List gives the newest first, Before those that are older than an entry.
+	// List returns the newest first, Before those that are older than an entry.
 	List(ctx context.Context, project string, limit int) ([]audit.Entry, error)
 	Before(ctx context.Context, project string, before int64, limit int) ([]audit.Entry, error)
 }
@@ -217,9 +217,9 @@ type Backend struct {
 	Prepare func(ctx context.Context) error
 	// Discard empties the trash after a project was destroyed, in the background or not, as the process lives. It may be nil.
 	Discard func(ctx context.Context)
-	// PublishedKeys reads the keys that a host publishes; nil where nothing is fetched.
+	// PublishedKeys reads the keys that a host publishes; nil if nothing is fetched.
 	PublishedKeys func(ctx context.Context, address string) ([]access.Published, error)
-	// WebLogin makes a link that logs a browser in as who, once; nil where no server runs.
+	// WebLogin makes a link that logs a browser in as who, once; nil if no server is running.
 	WebLogin func(ctx context.Context, who access.Identity) (string, error)
 	// Backup writes a backup of everything to w, and tells note what it reads.
 	Backup func(ctx context.Context, w io.Writer, what Backup, note func(string)) (backup.Contents, error)
@@ -229,7 +229,7 @@ type Backend struct {
 	Commands func() string
 	// Address is HOST:PORT at which the server's ssh port is reached.
 	Address func() string
-	// Hello is what this machine says of itself to another one. Upgrade takes a program for its agent; nil where none dials in.
+	// Hello is what this machine says of itself to another one. Upgrade takes a program for its agent; nil if none dials in.
 	Hello   func() remote.Hello
 	Upgrade func(ctx context.Context, in *bufio.Reader) error
 	// Host is the name of this machine for people, Build what runs.
@@ -296,18 +296,18 @@ func (s *session) end(err error) int {
 	return fault.ExitCode(err)
 }
 
-// explain is the error's line. What is our own fault is told to the machine's own users only.
+// explain returns the error's line. What is our own fault is told to the machine's own users only.
 func (s *session) explain(err error) string {
 	if fault.KindOf(err) == fault.Internal && s.who.Remote {
-		return "the server failed at this; its log has the details"
+		return "internal server error; see the server's log"
 	}
 	return err.Error()
 }
 
-// hint is the hint of an error as the caller can follow it.
+// hint returns the hint of an error as the caller can follow it.
 func (s *session) hint(err error) string { return event.WithCommands(fault.HintOf(err), s.commands()) }
 
-// commands is how the caller runs the server's commands, "" for corpus-git on its machine.
+// commands returns how the caller runs the server's commands, "" for corpus-git on its machine.
 func (s *session) commands() string {
 	if !s.who.Remote || s.b.Commands == nil {
 		return ""

@@ -88,7 +88,7 @@ func (d *Hash) blocks(b []byte) {
 	}
 }
 
-// Finish gives the sum, and whether what was written has a block of a collision attack: then the sum is that of plain SHA-1 or another one, and names
+// Finish returns the sum, and whether what was written has a block of a collision attack: then the sum is that of plain SHA-1 or another one, and names
 // nothing. Before more is written, Reset is due.
 func (d *Hash) Finish() (sum [Size]byte, attacked bool) {
 	if d.plain != nil {

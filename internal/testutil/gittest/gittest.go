@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Env is the environment that git runs with.
+// Env returns the environment that git runs with.
 func Env() []string {
 	return append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_ATTR_NOSYSTEM=1",
 		"GIT_AUTHOR_NAME=Ann Author", "GIT_AUTHOR_EMAIL=ann@example.org", "GIT_AUTHOR_DATE=1700000000 +0130",
@@ -51,7 +51,7 @@ func Output(t testing.TB, dir string, in []byte, args ...string) []byte {
 	return out.Bytes()
 }
 
-// Hash is the object that a revision names.
+// Hash returns the object that a revision names.
 func Hash(t testing.TB, dir, rev string) plumbing.Hash {
 	t.Helper()
 	return plumbing.NewHash(Git(t, dir, "rev-parse", "--verify", rev))
@@ -63,7 +63,7 @@ func Pack(t testing.TB, dir string, revs []string, args ...string) []byte {
 	return Output(t, dir, []byte(strings.Join(revs, "\n")+"\n"), append([]string{"pack-objects", "--revs", "--stdout", "-q"}, args...)...)
 }
 
-// Objects are the names of all objects that revs lead to.
+// Objects returns the names of all objects that revs lead to.
 func Objects(t testing.TB, dir string, revs ...string) []plumbing.Hash {
 	t.Helper()
 	var out []plumbing.Hash
@@ -96,7 +96,7 @@ func NewRepo(t testing.TB) *Repo {
 	return r
 }
 
-// Bare is the repository itself.
+// Bare returns the repository itself.
 func (r *Repo) Bare() string { return filepath.Join(r.Dir, ".git") }
 
 // Git runs git in the work tree.

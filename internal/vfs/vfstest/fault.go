@@ -19,7 +19,7 @@ type Op struct {
 }
 
 // Faulty wraps an FS and fails chosen calls. It counts every call, those on files and folders that it opened included.
-// Safe for many goroutines.
+// Safe for concurrent use.
 type Faulty struct {
 	vfs.FS
 	s *state
@@ -82,14 +82,14 @@ func CrashAt(n int) func(int, Op) error {
 	}
 }
 
-// Ops is every call so far, in the order they were made, failed ones included.
+// Ops returns every call so far, in the order they were made, failed ones included.
 func (f *Faulty) Ops() []Op {
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
 	return append([]Op(nil), f.s.ops...)
 }
 
-// Count is the number of calls so far.
+// Count returns the number of calls so far.
 func (f *Faulty) Count() int {
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()

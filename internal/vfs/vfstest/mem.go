@@ -15,7 +15,7 @@ import (
 // order). Of the rest a crash keeps a random part.
 //
 // It checks no permissions, knows no mounts, and follows no symbolic link. Each change takes a millisecond of its own
-// clock, Now. Safe for many goroutines.
+// clock, Now. Safe for concurrent use.
 type Mem struct {
 	mu    sync.Mutex
 	root  *inode
@@ -59,7 +59,7 @@ func NewMem(start time.Time) *Mem {
 	return m
 }
 
-// Now is the clock.
+// Now returns the clock.
 func (m *Mem) Now() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -80,14 +80,14 @@ func (m *Mem) Limit(bytes int64) {
 	m.limit = bytes
 }
 
-// Used is the bytes of content.
+// Used returns the bytes of content.
 func (m *Mem) Used() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.used
 }
 
-// FS is the view of programs.
+// FS returns the view of programs.
 func (m *Mem) FS() vfs.FS { return memDir{m, m.root} }
 
 func (s *meta) clone() *meta {

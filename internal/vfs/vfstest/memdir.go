@@ -50,7 +50,7 @@ func (d memDir) walk(path string) (*inode, string, error) {
 	return at, last, nil
 }
 
-// find gives the inode of a path.
+// find returns the inode of a path.
 func (d memDir) find(path string) (*inode, error) {
 	at, name, err := d.walk(path)
 	if err != nil || name == "." {

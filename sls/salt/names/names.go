@@ -27,7 +27,7 @@ func State(name string) bool { return has(states, name) }
 // Function reports whether Salt has an execution function of that name: cp.list_master_dirs.
 func Function(name string) bool { return has(modules, name) }
 
-// Grains are the grains of Salt on Linux that this program does not collect, as they are those of Salt's Python, of its plugins, or
+// Grains returns the grains of Salt on Linux that this program does not collect, as they are those of Salt's Python, of its plugins, or
 // of tools that Salt asks. Source: Salt, grains/core.py and the other files there.
 func Grains() []string {
 	return []string{"ca_truststore", "fibre_channel_host", "fibre_channel_wwn", "fqdns", "gpus", "iscsi_iqn", "mdadm", "num_gpus", "nvme_nqn", "package",

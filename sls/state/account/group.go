@@ -31,7 +31,7 @@ func accountTool(c *core.Call, argv ...string) error {
 	return nil
 }
 
-// localTool is the name of a program: that of libuser, which leaves directories such as LDAP alone, for local accounts.
+// localTool returns the name of a program: that of libuser, which leaves directories such as LDAP alone, for local accounts.
 func localTool(c *core.Call, name string) string {
 	if c.Bool("local", false) {
 		return "l" + name
@@ -55,7 +55,7 @@ func (g groupChange) text() string {
 	return "{" + strings.Trim(py.Repr(g.value), "[]") + "}"
 }
 
-// groupChanges are the changes that a group needs, in Salt's order.
+// groupChanges returns the changes that a group needs, in Salt's order.
 func groupChanges(c *core.Call, g host.Group) (out []groupChange, fail string) {
 	if v, ok := c.Value("gid"); ok && py.Truth(v) {
 		gid, err := strconv.Atoi(strings.TrimSpace(py.Str(v)))

@@ -56,7 +56,7 @@ func parseHostKeys(text string) (keys []hostKey, at []int) {
 	return keys, at
 }
 
-// fingerprintOf is a key's digest in hexadecimal with colons, as the argument fingerprint has it; "" for what is no key or no kind of digest.
+// fingerprintOf returns a key's digest in hexadecimal with colons, as the argument fingerprint has it; "" for what is no key or no kind of digest.
 func fingerprintOf(key, kind string) string {
 	makes, ok := map[string]func() hash.Hash{"md5": md5.New, "sha1": sha1.New, "sha224": sha256.New224, "sha256": sha256.New, "sha384": sha512.New384, "sha512": sha512.New}[kind]
 	raw, err := base64.StdEncoding.DecodeString(key)
@@ -72,7 +72,7 @@ func fingerprintOf(key, kind string) string {
 	return strings.Join(pairs, ":")
 }
 
-// typeOf is the type that a key names in itself; "" for what is no key. Source: RFC 4253, section 6.6.
+// typeOf returns the type that a key names in itself; "" for what is no key. Source: RFC 4253, section 6.6.
 func typeOf(key string) string {
 	raw, err := base64.StdEncoding.DecodeString(key)
 	if err != nil || len(raw) < 4 || strings.ContainsAny(key, "\r\n") { // which base64 of Go skips
@@ -85,7 +85,7 @@ func typeOf(key string) string {
 	return string(raw[4 : 4+n])
 }
 
-// hashedHost is a name as known_hosts hides it. Source: OpenSSH, hostfile.c; sshd(8), SSH_KNOWN_HOSTS FILE FORMAT.
+// hashedHost returns a name as known_hosts hides it. Source: OpenSSH, hostfile.c; sshd(8), SSH_KNOWN_HOSTS FILE FORMAT.
 func hashedHost(name string) (string, error) {
 	salt := make([]byte, sha1.Size)
 	if _, err := rand.Read(salt); err != nil {
@@ -178,7 +178,7 @@ func (k knownHosts) write(c *core.Call, without []int, with []string) error {
 	return file.WriteNew(c, k.path, file.Managed{Data: data, Mode: &mode})
 }
 
-// received are the keys that the host itself shows now.
+// received returns the keys that the host itself shows now.
 func received(c *core.Call) []hostKey {
 	argv := []string{"ssh-keyscan", "-T", strconv.FormatInt(c.Int("timeout", 5), 10)}
 	if port := c.Int("port", 22); port != 22 {
@@ -196,7 +196,7 @@ func received(c *core.Call) []hostKey {
 	return nil
 }
 
-// knowHost implements ssh_known_hosts.present. Of the keys that a host shows, those that the fingerprint confirms are written, and all where there is none
+// knowHost implements ssh_known_hosts.present. Of the keys that a host shows, those that the fingerprint confirms are written, and all if there is none
 // to ask for. Source: Salt documentation, ssh_known_hosts state.
 func knowHost(c *core.Call) core.Return {
 	k, done := knownHostsOf(c)

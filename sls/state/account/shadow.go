@@ -38,7 +38,7 @@ func agings() []aging {
 	}
 }
 
-// shadowEntry is what shadow(5) holds of an account. All is "" where it has no entry or can't be read; a field without a
+// shadowEntry returns what shadow(5) holds of an account. All is "" if it has no entry or can't be read; a field without a
 // number is -1.
 func shadowEntry(c *core.Call) *py.Dict {
 	none := py.NewDict("name", "", "passwd", "", "lstchg", "", "min", "", "max", "", "warn", "", "inact", "", "expire", "")
@@ -64,7 +64,7 @@ func shadowEntry(c *core.Call) *py.Dict {
 	return none
 }
 
-// hashed is the hash of a password: with the method and the salt of the one that the account has, so that it is found to be
+// hashed returns the hash of a password: with the method and the salt of the one that the account has, so that it is found to be
 // the same; else SHA-512 with a salt that is drawn, as for one that has other parts than those two. Source: salt/states/user.py.
 func hashed(c *core.Call, password string) string {
 	if has := core.DictText(shadowEntry(c), "passwd"); strings.Count(has, "$") == 3 {

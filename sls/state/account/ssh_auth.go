@@ -23,7 +23,7 @@ func addSSHAuth(t *core.Table) {
 // authKey is one line of authorized_keys.
 type authKey struct{ options, enc, key, comment string }
 
-// line is the key as Salt writes it: with a space before the comment, also where there is none.
+// line returns the key as Salt writes it: with a space before the comment, also if there is none.
 func (k authKey) line() string {
 	line := k.enc + " " + k.key + " " + k.comment
 	if k.options != "" {
@@ -32,7 +32,7 @@ func (k authKey) line() string {
 	return line
 }
 
-// in is the last line that has the key, -1 where none has; same reports whether all of it is the same.
+// in returns the last line that has the key, -1 where none has; same reports whether all of it is the same.
 func (k authKey) in(lines []string) (at int, same bool) {
 	at = -1
 	for i, l := range lines {
@@ -57,7 +57,7 @@ const keyTypes = " ssh-rsa ssh-dss ssh-ed25519 ecdsa-sha2-nistp256 ecdsa-sha2-ni
 	"sk-ecdsa-sha2-nistp256@openssh.com sk-ecdsa-sha2-nistp256-cert-v01@openssh.com ssh-ed25519-cert-v01@openssh.com " +
 	"sk-ssh-ed25519@openssh.com sk-ssh-ed25519-cert-v01@openssh.com "
 
-// keyType is the type that enc names, as it is in a line.
+// keyType returns the type that enc names, as it is in a line.
 func keyType(enc string) (string, error) {
 	switch enc {
 	case "r", "rsa":

@@ -25,7 +25,7 @@ func addUser(t *core.Table) {
 	t.Add("user.absent", "purge force local", userAbsent)
 }
 
-// gecosFields are the arguments of user.present that passwd(5) keeps in one field, in its order.
+// gecosFields returns the arguments of user.present that passwd(5) keeps in one field, in its order.
 func gecosFields() []string {
 	return []string{"fullname", "roomnumber", "workphone", "homephone", "other"}
 }
@@ -75,7 +75,7 @@ func readUserRequest(c *core.Call) (w userRequest, fail string) {
 	return w, ""
 }
 
-// number is an argument as a whole number where it is one, also one written as text; else the text, or nil.
+// number returns an argument as a whole number where it is one, also one written as text; else the text, or nil.
 func number(c *core.Call, name string) any {
 	s := c.Str(name, "")
 	if s == "" {
@@ -103,7 +103,7 @@ func userPresent(c *core.Call) core.Return {
 	return userUpdate(c, u, w)
 }
 
-// userInfo is an account as Salt shows it.
+// userInfo returns an account as Salt shows it.
 func userInfo(c *core.Call, u host.User) *py.Dict {
 	d := py.NewDict("gid", int64(u.GID), "groups", core.StringList(c.GroupsOf(u)), "home", u.Home, "name", u.Name, "passwd", u.Passwd,
 		"shell", u.Shell, "uid", int64(u.UID))

@@ -14,7 +14,7 @@ import (
 
 const redacted = "XXX-REDACTED-XXX"
 
-// userChanges are what an account that is there lacks, in Salt's order; a password is there as redacted.
+// userChanges returns what an account that is there lacks, in Salt's order; a password is there as redacted.
 func userChanges(c *core.Call, u host.User, w userRequest, gid any) *py.Dict {
 	ch := py.NewDict()
 	have, shadow := userInfo(c, u), shadowEntry(c)
@@ -79,7 +79,7 @@ func shadowChanges(c *core.Call, w userRequest, shadow, ch *py.Dict) {
 	}
 }
 
-// gidOf is the number of a group that an argument names.
+// gidOf returns the number of a group that an argument names.
 func gidOf(c *core.Call, v any) (int, bool) {
 	if n, ok := v.(int64); ok {
 		return int(n), true
@@ -88,7 +88,7 @@ func gidOf(c *core.Call, v any) (int, bool) {
 	return g.GID, err == nil
 }
 
-// groupsWanted are the groups that the user is to be in.
+// groupsWanted returns the groups that the user is to be in.
 func groupsWanted(c *core.Call, u host.User, w userRequest) []string {
 	out := append(slices.Clone(w.groups), w.optional...)
 	if !c.Bool("remove_groups", true) || !w.grouped && len(w.optional) == 0 {
@@ -98,7 +98,7 @@ func groupsWanted(c *core.Call, u host.User, w userRequest) []string {
 	return slices.Compact(out)
 }
 
-// otherGroups are the groups that the user is in, without those that count as the primary one: the one it is to be, the one
+// otherGroups returns the groups that the user is in, without those that count as the primary one: the one it is to be, the one
 // that it was, and one that has the name of the user and is not asked for.
 func otherGroups(c *core.Call, u host.User, want []string, primary int) []string {
 	now, old := c.GroupName(primary), c.GroupName(u.GID)

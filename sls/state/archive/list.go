@@ -115,7 +115,7 @@ func readArchive(data []byte, format, password string) ([]member, error) {
 	return nil, fmt.Errorf("the archive format %s is not supported by the built-in runner", format)
 }
 
-// archiveFormat guesses it by the name; "" where it does not say.
+// archiveFormat guesses it by the name; "" if it does not say.
 func archiveFormat(name string) string {
 	name = strings.ToLower(name)
 	for _, end := range []string{"tar", "tar.gz", "tgz", "tar.bz2", "tbz2", "tbz", "tar.xz", "txz", "tar.lzma", "tlz", "tar.zst", "tzst"} {

@@ -99,7 +99,7 @@ func (x *extraction) options() *core.Return {
 	return nil
 }
 
-// onDisk is the archive as a file.
+// onDisk returns the archive as a file.
 func (x *extraction) onDisk() (path string, discard func(), err error) {
 	if x.local {
 		return x.src, func() {}, nil
@@ -115,7 +115,7 @@ func (x *extraction) onDisk() (path string, discard func(), err error) {
 	return path, discard, err
 }
 
-// known and remember keep the hash that an archive had the last time, beside the backups; where there is no place for
+// known and remember keep the hash that an archive had the last time, beside the backups; if there is no place for
 // those, for as long as the program runs.
 func known(c *core.Call, source string) string {
 	if c.Backups == "" {

@@ -68,7 +68,7 @@ func (x *extraction) trimmed(names []string, marked bool) *py.List {
 	return out
 }
 
-// trim is how many lines of output are kept; 0 is all.
+// trim returns how many lines of output are kept; 0 is all.
 func (x *extraction) trim() int64 {
 	if v, _ := x.c.Value("trim_output"); v == true {
 		return 100
@@ -233,7 +233,7 @@ func (x *extraction) finish(extracted bool) core.Return {
 	return *ret
 }
 
-// chown gives what the archive has at its top, or what enforce_ownership_on names, its owner.
+// chown returns what the archive has at its top, or what enforce_ownership_on names, its owner.
 func (x *extraction) chown() (absent, failed []string) {
 	c := x.c
 	if x.owner.User == nil && x.owner.Group == nil {

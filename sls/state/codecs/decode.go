@@ -10,7 +10,7 @@ import (
 // Encodings of several bytes to a character are Salt's own: their lines cannot be decoded while they come.
 // Source: Python documentation, codecs, "Standard Encodings".
 
-// Decoder gives what decodes an encoding that Python knows by that name; ok is false where this package has it not.
+// Decoder returns what decodes an encoding that Python knows by that name; ok is false if this package has it not.
 func Decoder(name string) (decode func(string) string, ok bool) {
 	n := codecName(name)
 	switch {

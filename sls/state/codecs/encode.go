@@ -13,12 +13,12 @@ import (
 
 // Codec writes text in an encoding of Python's. Source: Python documentation, codecs, Standard Encodings.
 type Codec struct {
-	// Name and why are how a UnicodeEncodeError names the encoding and what is wrong; "" where all text can be written.
+	// Name and why are how a UnicodeEncodeError names the encoding and what is wrong; "" if all text can be written.
 	Name, why string
 	utf8      bool
 	// mark is written before the text.
 	mark string
-	// put appends a character; ok is false where the encoding has no place for it.
+	// put appends a character; ok is false if the encoding has no place for it.
 	put func(b []byte, r rune) (out []byte, ok bool)
 }
 
@@ -71,7 +71,7 @@ func codecName(name string) string {
 	return strings.ToLower(strings.Join(f, "_"))
 }
 
-// tableOf is an encoding of one byte for a character. Those of the Go library that differ from Python's (cp1255, koi8_u)
+// tableOf returns an encoding of one byte for a character. Those of the Go library that differ from Python's (cp1255, koi8_u)
 // are left out.
 func tableOf(name string) (table *charmap.Charmap, iso bool) {
 	isos := map[string]*charmap.Charmap{"2": charmap.ISO8859_2, "3": charmap.ISO8859_3, "4": charmap.ISO8859_4,

@@ -368,7 +368,7 @@ func cmdScript(c *core.Call) core.Return {
 	return finish(c, sh, name, "Command '"+name+"' run", stateful)
 }
 
-// JSON is the changes as JSON; nil where there are none.
+// JSON returns the changes as JSON; nil if there are none.
 func JSON(r *core.Return) json.RawMessage {
 	if r.Changes.Len() == 0 {
 		return nil

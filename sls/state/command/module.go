@@ -68,7 +68,7 @@ func moduleRun(c *core.Call) core.Return {
 	return ret
 }
 
-// dottedJobs are the arguments that name a function: `- module.function: [arguments]`.
+// dottedJobs returns the arguments that name a function: `- module.function: [arguments]`.
 func dottedJobs(c *core.Call) (jobs []job) {
 	for _, e := range c.Args.Items() {
 		j := job{fun: py.Str(e.Key), kw: py.NewDict()}
@@ -93,7 +93,7 @@ func dottedJobs(c *core.Call) (jobs []job) {
 	return jobs
 }
 
-// namedJob is the old form: the function is the name of the state, and its arguments are the state's.
+// namedJob returns the old form: the function is the name of the state, and its arguments are the state's.
 func namedJob(c *core.Call) job {
 	j := job{fun: c.Name, kw: py.NewDict()}
 	for _, e := range c.Args.Items() {
@@ -121,7 +121,7 @@ func dotted(s string) bool {
 	return false
 }
 
-// ModuleFunctions are the execution functions that a module.run names.
+// ModuleFunctions returns the execution functions that a module.run names.
 func ModuleFunctions(name string, args *py.Dict) []string {
 	var out []string
 	for _, k := range args.Keys() {

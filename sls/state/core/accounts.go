@@ -7,7 +7,7 @@ import (
 	"corpus-git/sls/host"
 )
 
-// UserName is the name of a user ID, or the number where no user has it.
+// UserName returns the name of a user ID, or the number where no user has it.
 func (c *Call) UserName(uid int) string {
 	if u, err := c.Host.Users.UserByID(uid); err == nil {
 		return u.Name
@@ -15,7 +15,7 @@ func (c *Call) UserName(uid int) string {
 	return py.Str(int64(uid))
 }
 
-// GroupName is the name of a group ID, or the number where no group has it.
+// GroupName returns the name of a group ID, or the number where no group has it.
 func (c *Call) GroupName(gid int) string {
 	if g, err := c.Host.Users.GroupByID(gid); err == nil {
 		return g.Name
@@ -23,7 +23,7 @@ func (c *Call) GroupName(gid int) string {
 	return py.Str(int64(gid))
 }
 
-// GroupsOf are the names of all groups of a user, sorted; nil where they are not known.
+// GroupsOf returns the names of all groups of a user, sorted; nil if they are not known.
 func (c *Call) GroupsOf(u host.User) []string {
 	ids, err := c.Host.Users.GroupsOf(u)
 	if err != nil {

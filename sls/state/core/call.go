@@ -64,17 +64,17 @@ func (r *Return) Set(key string, v any) {
 	r.Changes.SetStr(key, v)
 }
 
-// Failf is a failed state.
+// Failf returns a failed state.
 func Failf(format string, args ...any) Return {
 	return Return{Result: False, Comment: fmt.Sprintf(format, args...)}
 }
 
-// OKf is a state that needs no change.
+// OKf returns a state that needs no change.
 func OKf(format string, args ...any) Return {
 	return Return{Result: True, Comment: fmt.Sprintf(format, args...)}
 }
 
-// Would is a test run that would make changes.
+// Would returns a test run that would make changes.
 func Would(changes *py.Dict, format string, args ...any) Return {
 	return Return{Result: None, Changes: changes, Comment: fmt.Sprintf(format, args...)}
 }
@@ -98,7 +98,7 @@ type Env struct {
 	Grains *py.Dict
 	// Render renders a template of a file state.
 	Render func(ctx context.Context, t Template) (string, error)
-	// Modules calls an execution module (module.run, onlyif with fun); nil where there is none.
+	// Modules calls an execution module (module.run, onlyif with fun); nil if there is none.
 	Modules func(ctx context.Context, name string, args []any, kw *py.Dict) (any, error)
 	// Backups is where file states with backup=minion keep old files, and archive.extracted the sums of archives.
 	Backups string
@@ -128,7 +128,7 @@ type Call struct {
 	Name, ID, SLS string
 	// Args are the arguments without the requisites; "name" among them.
 	Args *py.Dict
-	// RunAs and Umask are the global arguments of that name; Umask is nil where not set.
+	// RunAs and Umask are the global arguments of that name; Umask is nil if not set.
 	RunAs string
 	Umask *int
 	// Provider is the global argument of that name: which of Salt's modules does the work.
@@ -182,7 +182,7 @@ func Guard(fn func(c *Call) Return) func(c *Call) Return {
 	}
 }
 
-// Value is an argument; ok is false where it is missing or null.
+// Value returns an argument; ok is false if it is missing or null.
 func (c *Call) Value(name string) (any, bool) {
 	v, ok := c.Args.GetStr(name)
 	return v, ok && v != nil
@@ -191,7 +191,7 @@ func (c *Call) Value(name string) (any, bool) {
 // Has reports whether an argument is there and not null.
 func (c *Call) Has(name string) bool { _, ok := c.Value(name); return ok }
 
-// Str is an argument as text; numbers are written as Python writes them.
+// Str returns an argument as text; numbers are written as Python writes them.
 func (c *Call) Str(name, def string) string {
 	v, ok := c.Value(name)
 	if !ok {
@@ -210,7 +210,7 @@ func (c *Call) Str(name, def string) string {
 	return ""
 }
 
-// Bool is an argument's truth.
+// Bool returns an argument's truth.
 func (c *Call) Bool(name string, def bool) bool {
 	v, ok := c.Args.GetStr(name)
 	if !ok {
@@ -219,7 +219,7 @@ func (c *Call) Bool(name string, def bool) bool {
 	return py.Truth(v)
 }
 
-// Int is a whole number, also one that is written as text.
+// Int returns a whole number, also one that is written as text.
 func (c *Call) Int(name string, def int64) int64 {
 	v, ok := c.Value(name)
 	if !ok {
@@ -245,7 +245,7 @@ func (c *Call) Int(name string, def int64) int64 {
 	return 0
 }
 
-// List is an argument as a list: one value is a list of one, a missing one is nil.
+// List returns an argument as a list: one value is a list of one, a missing one is nil.
 func (c *Call) List(name string) []any {
 	v, ok := c.Value(name)
 	if !ok {
@@ -260,7 +260,7 @@ func (c *Call) List(name string) []any {
 	return []any{v}
 }
 
-// Strings is an argument as a list of texts.
+// Strings returns an argument as a list of texts.
 func (c *Call) Strings(name string) []string {
 	var out []string
 	for _, v := range c.List(name) {
@@ -284,7 +284,7 @@ func (c *Call) CommaList(name string) []string {
 	return c.Strings(name)
 }
 
-// Dict is an argument as a mapping; a list of one-key mappings counts as one.
+// Dict returns an argument as a mapping; a list of one-key mappings counts as one.
 func (c *Call) Dict(name string) *py.Dict {
 	v, ok := c.Value(name)
 	if !ok {

@@ -32,7 +32,7 @@ func (o Owner) ShownUser() any {
 	return o.UserName
 }
 
-// ShownGroup is what changes show of the group.
+// ShownGroup returns what changes show of the group.
 func (o Owner) ShownGroup() any {
 	if o.grpArg != nil {
 		return o.grpArg
@@ -40,7 +40,7 @@ func (o Owner) ShownGroup() any {
 	return o.GrpName
 }
 
-// Owner reads the arguments user and group. The string is Salt's error message, "" where both exist.
+// Owner reads the arguments user and group. The string is Salt's error message, "" if both exist.
 func (c *Call) Owner() (Owner, string) {
 	var o Owner
 	var errs []string
@@ -127,7 +127,7 @@ func Octal(m fs.FileMode) string {
 // ModeBits are those of a mode that chmod(2) sets.
 const ModeBits = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
 
-// Enforce gives a path its owner and mode, and reports what it changed (or would, in a test run).
+// Enforce returns a path its owner and mode, and reports what it changed (or would, in a test run).
 func (c *Call) Enforce(path string, o Owner, mode *fs.FileMode, follow bool) (*py.Dict, error) {
 	p, err := vfs.OpenPlace(path, follow)
 	if err != nil {
@@ -211,7 +211,7 @@ func (c *Call) Rewrite(path string, data []byte) error {
 	})
 }
 
-// NewMode is the mode of a file that is made without one.
+// NewMode returns the mode of a file that is made without one.
 func (c *Call) NewMode(base fs.FileMode) fs.FileMode {
 	mask := 0o022
 	if c.Umask != nil {
@@ -344,7 +344,7 @@ func IsLink(p string) bool {
 	return err == nil && st.Mode()&fs.ModeSymlink != 0
 }
 
-// Cause is the short cause of a file error.
+// Cause returns the short cause of a file error.
 func Cause(err error) string {
 	var p *fs.PathError
 	if errors.As(err, &p) {

@@ -90,7 +90,7 @@ func (t *Table) module(m string) string {
 	return m
 }
 
-// Lookup finds a function; ok is false where there is none.
+// Lookup finds a function; ok is false if there is none.
 func (t *Table) Lookup(name string) (*Function, bool) {
 	f, ok := t.funcs[name]
 	if !ok {
@@ -100,13 +100,13 @@ func (t *Table) Lookup(name string) (*Function, bool) {
 	return f, ok
 }
 
-// Watch is the function that runs where a watched state changed; nil where the module has none, and
+// Watch returns the function that runs where a watched state changed; nil if the module has none, and
 // then watch means require.
 func (t *Table) Watch(module string) func(c *Call, sfun string) Return {
 	return t.watch[t.module(module)]
 }
 
-// Names are all functions, sorted.
+// Names returns all functions, sorted.
 func (t *Table) Names() []string {
 	out := make([]string, 0, len(t.funcs))
 	for n := range t.funcs {

@@ -92,7 +92,7 @@ func (c *Call) Installed(name string) bool {
 	return false
 }
 
-// Once gives a value that is asked of the machine one time per program.
+// Once returns a value that is asked of the machine one time per program.
 func (c *Call) Once(key string, ask func() any) any {
 	if v, ok := c.Cache[key]; ok {
 		return v
@@ -102,7 +102,7 @@ func (c *Call) Once(key string, ask func() any) any {
 	return v
 }
 
-// Problems are what apt-get wrote as it failed.
+// Problems returns what apt-get wrote as it failed.
 func (c *Call) Problems(err error) []string {
 	var t *ToolError
 	switch {
@@ -117,7 +117,7 @@ func (c *Call) Problems(err error) []string {
 // InvocationError is an argument that can't be right: Salt says so in its own words, without saying what it was doing.
 type InvocationError struct{ Msg string }
 
-// Errorf is an error in Salt's own words, which begin with a capital letter.
+// Errorf returns an error in Salt's own words, which begin with a capital letter.
 func Errorf(format string, args ...any) error { return fmt.Errorf(format, args...) }
 
 func (e *InvocationError) Error() string { return e.Msg }

@@ -7,7 +7,7 @@ import (
 	"corpus-git/internal/py"
 )
 
-// StringList is a list as results have it.
+// StringList returns a list as results have it.
 func StringList(l []string) *py.List {
 	out := py.NewList()
 	for _, s := range l {
@@ -24,13 +24,13 @@ func SameItems(a, b []string) bool {
 	return slices.Equal(slices.Compact(a), slices.Compact(b))
 }
 
-// DictText is the text of a key; a missing one is "None".
+// DictText returns the text of a key; a missing one is "None".
 func DictText(d *py.Dict, key string) string {
 	v, _ := d.GetStr(key)
 	return py.Str(v)
 }
 
-// Texts is a list of texts; one text is its words.
+// Texts returns a list of texts; one text is its words.
 func Texts(v any) []string {
 	switch x := v.(type) {
 	case []string:

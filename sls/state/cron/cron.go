@@ -35,7 +35,7 @@ func cronArgv(c *core.Call, arg string) []string {
 	return []string{"crontab", "-u", user, arg}
 }
 
-// rawCrontab is the user's crontab, "" where there is none. In a test run a user who is not there has none: an earlier
+// rawCrontab returns the user's crontab, "" if there is none. In a test run a user who is not there has none: an earlier
 // state may make the account.
 func rawCrontab(c *core.Call) (string, error) {
 	out, err := c.Query(cronArgv(c, "-l")...)
@@ -77,7 +77,7 @@ func installCrontab(c *core.Call, text string) error {
 	return err
 }
 
-// cronTimes are the arguments that say when an entry runs, in the order of a crontab.
+// cronTimes returns the arguments that say when an entry runs, in the order of a crontab.
 func cronTimes() []string { return []string{"minute", "hour", "daymonth", "month", "dayweek"} }
 
 // cronRequest is the entry that cron.present and cron.absent name.
@@ -115,7 +115,7 @@ func readRequest(c *core.Call) cronRequest {
 // cronNoID stands for the identifier of an entry that has none.
 const cronNoID = "NO ID SET"
 
-// cronKey is how an entry is known.
+// cronKey returns how an entry is known.
 func cronKey(id any) string {
 	if !py.Truth(id) {
 		return cronNoID
@@ -164,7 +164,7 @@ func (j cronJob) differs(w cronRequest) bool {
 	return false
 }
 
-// merged is what is requested where it differs from the entry, and the entry's own beside. Source: salt/modules/cron.py, set_job.
+// merged returns what is requested where it differs from the entry, and the entry's own beside. Source: salt/modules/cron.py, set_job.
 func (j cronJob) merged(w cronRequest) cronRequest {
 	keep := func(old any, want *any) {
 		if !cronDiffers(old, *want) {

@@ -21,7 +21,7 @@ type cronJob struct {
 	when [5]string
 	// spec is the nickname instead of a time; id and note are of the remark above: nil is none.
 	spec, id, note any
-	// off is true where it is commented out; another value than true is as false, but for comparisons.
+	// off is true if it is commented out; another value than true is as false, but for comparisons.
 	off any
 }
 
@@ -80,14 +80,14 @@ func (r *cronRemark) add(line string) {
 	r.note = line
 }
 
-// of gives the remark to an entry, and forgets it.
+// of returns the remark to an entry, and forgets it.
 func (r *cronRemark) of(j cronJob) cronJob {
 	j.note, j.id = r.note, r.id
 	*r = cronRemark{}
 	return j
 }
 
-// lines are those of the crontab.
+// lines returns those of the crontab.
 func (j cronJob) lines() (out []string) {
 	if j.note != nil || j.id != nil {
 		line := "#"
@@ -132,7 +132,7 @@ func isVariable(name string) func(string) bool {
 	return func(l string) bool { n, _, _ := strings.Cut(l, "="); return n == name }
 }
 
-// value is that of a variable in the crontab; there is false where it is not set.
+// value is that of a variable in the crontab; there is false if it is not set.
 func (t *cronTab) value(name string) (value string, there bool) {
 	i := slices.IndexFunc(t.env, isVariable(name))
 	if i < 0 {

@@ -61,7 +61,7 @@ func cronFile(c *core.Call) core.Return {
 	return ret
 }
 
-// cronOwner is the user with the first of the groups, in the order of the alphabet.
+// cronOwner returns the user with the first of the groups, in the order of the alphabet.
 func cronOwner(c *core.Call, name string) (core.Owner, bool) {
 	u, err := c.Host.Users.User(name)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // maxDiffLines bounds the texts that are compared; matching takes time quadratic in the worst case.
 const maxDiffLines = 20000
 
-// Text is the unified diff of two files as Salt shows it, "" where they are equal.
+// Text returns the unified diff of two files as Salt shows it, "" if they are equal.
 func Text(old, new []byte) string {
 	if bytes.Equal(old, new) {
 		return ""
@@ -31,7 +31,7 @@ func Text(old, new []byte) string {
 	return strings.Join(Unified(Lines(old), Lines(new), "\n"), "")
 }
 
-// Lines are the lines of a text; one that is not UTF-8 counts as Latin-1.
+// Lines returns the lines of a text; one that is not UTF-8 counts as Latin-1.
 func Lines(b []byte) []string {
 	lines := core.SplitKeep(string(b))
 	for i, l := range lines {
@@ -152,7 +152,7 @@ func opcodes(a, b []string) []opcode {
 	return out
 }
 
-// matches are the matching blocks, in order, ended by an empty one.
+// matches returns the matching blocks, in order, ended by an empty one.
 func matches(a, b []string) []match {
 	b2j := map[string][]int{}
 	for j, l := range b {

@@ -22,7 +22,7 @@ import (
 // maxDownload bounds what an http source may hold.
 const maxDownload = 4 << 30
 
-// File reads a file source: salt://, file://, an absolute path, http(s)://. mode is that of the file, 0 where unknown.
+// File reads a file source: salt://, file://, an absolute path, http(s)://. mode is that of the file, 0 if unknown.
 func File(c *core.Call, source string) (data []byte, mode fs.FileMode, err error) {
 	switch Scheme(source) {
 	case "salt":
@@ -53,7 +53,7 @@ func File(c *core.Call, source string) (data []byte, mode fs.FileMode, err error
 	return nil, 0, fmt.Errorf("sources of the kind %s:// are not supported", Scheme(source))
 }
 
-// Scheme is what a source has before ://, "" for a path.
+// Scheme returns what a source has before ://, "" for a path.
 func Scheme(source string) string {
 	if i := strings.Index(source, "://"); i > 0 {
 		return strings.ToLower(source[:i])
@@ -155,7 +155,7 @@ func Source(c *core.Call) (src, sum string, err error) {
 	return "", "", errors.New("none of the specified sources were found")
 }
 
-// RedactURL is a URL without its password.
+// RedactURL returns a URL without its password.
 func RedactURL(s string) string {
 	u, err := url.Parse(s)
 	if err != nil {
@@ -165,7 +165,7 @@ func RedactURL(s string) string {
 	return u.String()
 }
 
-// vars are the variables of a template: defaults, then context.
+// vars returns the variables of a template: defaults, then context.
 func vars(c *core.Call) *py.Dict {
 	v := py.NewDict()
 	v.Update(c.Dict("defaults"))

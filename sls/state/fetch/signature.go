@@ -57,7 +57,7 @@ func CheckSignature(c *core.Call, data []byte, signature any) error {
 	return nil
 }
 
-// signedBy names what is missing among the signatures of gpg's answer, "" where they are enough.
+// signedBy names what is missing among the signatures of gpg's answer, "" if they are enough.
 func signedBy(c *core.Call, v *verification) string {
 	anyOf, allOf := c.Strings("signed_by_any"), c.Strings("signed_by_all")
 	if !c.Bool("signed_by_any", false) {

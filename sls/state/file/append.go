@@ -14,7 +14,7 @@ import (
 	"corpus-git/sls/state/regex"
 )
 
-// readTexts are the pieces that file.append and file.prepend add: text, or the rendered sources.
+// readTexts returns the pieces that file.append and file.prepend add: text, or the rendered sources.
 func readTexts(c *core.Call) ([]string, string) {
 	sources := c.Strings("sources")
 	if len(sources) == 0 && c.Bool("source", false) {
@@ -82,7 +82,7 @@ func fileAppend(c *core.Call) core.Return {
 	return addText(c, func(have, add []string) []string { return append(slices.Clone(have), add...) }, "Appended")
 }
 
-// addText adds lines that are not there yet; merge says where they go, and verb is what the comment calls that.
+// addText adds lines that do not exist yet; merge says where they go, and verb is what the comment calls that.
 func addText(c *core.Call, merge func(have, add []string) []string, verb string) core.Return {
 	name := c.ExpandUser(c.Name)
 	if name == "" {
@@ -147,7 +147,7 @@ func addText(c *core.Call, merge func(have, add []string) []string, verb string)
 	return ret
 }
 
-// parentForText makes the folder of a new file, where makedirs says so; ok is false where it is missing.
+// parentForText makes the folder of a new file, where makedirs says so; ok is false if it is missing.
 func parentForText(c *core.Call, name string) (ret core.Return, ok bool) {
 	dir := filepath.Dir(name)
 	if core.IsDir(dir) {
@@ -162,7 +162,7 @@ func parentForText(c *core.Call, name string) (ret core.Return, ok bool) {
 	return ret, true
 }
 
-// missingLines are the lines of the pieces that a file does not hold; all of them where it does not matter what it holds.
+// missingLines returns the lines of the pieces that a file does not hold; all of them where it does not matter what it holds.
 func missingLines(c *core.Call, content string, pieces []string, all bool) (add []string) {
 	ignoreSpace := c.Bool("ignore_whitespace", true)
 	for _, p := range pieces {
@@ -174,7 +174,7 @@ func missingLines(c *core.Call, content string, pieces []string, all bool) (add 
 	return add
 }
 
-// withLines is a text with lines at its end or its front. What is there stays as it is, whatever its lines end with.
+// withLines returns a text with lines at its end or its front. What is there stays as it is, whatever its lines end with.
 func withLines(text string, add []string, front bool) string {
 	block := ""
 	for _, l := range add {
@@ -207,7 +207,7 @@ func showText(c *core.Call, ret *core.Return, old []byte, text string, have, lin
 	}
 }
 
-// whitespaceRegex is an expression that a piece of text matches with more or less white space, but in quotes. It has Go's
+// whitespaceRegex returns an expression that a piece of text matches with more or less white space, but in quotes. It has Go's
 // syntax and is held against bytes. why is what is wrong. Source: Salt, utils/stringutils.py, build_whitespace_split_regex.
 func whitespaceRegex(piece string) (re *regexp.Regexp, why string) {
 	const gap = `[\s\v]*`
@@ -232,7 +232,7 @@ func whitespaceRegex(piece string) (re *regexp.Regexp, why string) {
 }
 
 // quotedFields splits a line at white space as Python's shlex does without its POSIX rules; where a line has both kinds of
-// quotes, the double ones keep what is in them together. ok is false where one is not closed.
+// quotes, the double ones keep what is in them together. ok is false if one is not closed.
 func quotedFields(line string) (fields []string, ok bool) {
 	quotes := strings.Contains(line, "'") && !strings.Contains(line, `'\"`)
 	for rest := strings.TrimLeft(line, " \t\r\n"); rest != ""; rest = strings.TrimLeft(rest, " \t\r\n") {

@@ -11,7 +11,7 @@ import (
 	"corpus-git/sls/state/core"
 )
 
-// attributes are those of chattr(1) that a file has, in the order of lsattr(1); there is false where the file system has
+// attributes returns those of chattr(1) that a file has, in the order of lsattr(1); there is false if the file system has
 // none. Source: salt/modules/file.py, lsattr.
 func attributes(c *core.Call, path string) (has string, there bool) {
 	out, _ := c.Query("lsattr", path)
@@ -50,7 +50,7 @@ func oldChattr(c *core.Call) bool {
 	return slices.Compare(version, []int{1, 41, 12}) <= 0
 }
 
-// attributesDiffer are what is to be set and to be taken away, sorted. An e can't be taken away.
+// attributesDiffer returns what is to be set and to be taken away, sorted. An e can't be taken away.
 func attributesDiffer(has, want string) (add, remove string) {
 	only := func(a, b string) string {
 		var out []rune
@@ -68,7 +68,7 @@ func attributesDiffer(has, want string) (add, remove string) {
 	return only(want, has), only(has, want)
 }
 
-// attribute gives a file the attributes of the argument attrs. Where lsattr is not installed it does nothing, as in Salt.
+// attribute returns a file the attributes of the argument attrs. Where lsattr is not installed it does nothing, as in Salt.
 // The remarks go into the comment; an error means that the file system has no attributes.
 // Source: salt/modules/file.py, check_perms.
 func attribute(c *core.Call, path string, follow bool, ret *core.Return) (remarks []string, err error) {

@@ -91,7 +91,7 @@ type block struct {
 	eol     string
 }
 
-// inside is the content, with the line of the end marker.
+// inside returns the content, with the line of the end marker.
 func (b block) inside(endLine string) []string {
 	last := len(b.content) - 1
 	var out []string
@@ -105,7 +105,7 @@ func (b block) inside(endLine string) []string {
 	return append(out, b.content[last]+endLine)
 }
 
-// replaced is the lines with every block replaced; open reports that the last one has no end.
+// replaced returns the lines with every block replaced; open reports that the last one has no end.
 func (b block) replaced(lines []string) (out []string, found, open bool) {
 	for _, l := range lines {
 		switch at := strings.Index(l, b.end); {

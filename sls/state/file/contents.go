@@ -73,7 +73,7 @@ func readContents(c *core.Call, m *Managed) string {
 	return ""
 }
 
-// strList is a string or a list of at least one; numbers and booleans are written as Python writes them.
+// strList returns a string or a list of at least one; numbers and booleans are written as Python writes them.
 func strList(v any) ([]string, bool) {
 	switch x := v.(type) {
 	case string:

@@ -87,7 +87,7 @@ func copyTree(c *core.Call, src, dst string, uid, gid int) error {
 	})
 }
 
-// copyOwner is the owner of a copy by file.copy: whoever runs Salt where no user is given, and the user's own group where no
+// copyOwner returns the owner of a copy by file.copy: whoever runs Salt where no user is given, and the user's own group where no
 // group is.
 func copyOwner(c *core.Call) (core.Owner, string) {
 	o, complaint := c.Owner()

@@ -368,7 +368,7 @@ func (w *dirWork) test(ret core.Return) core.Return {
 	return ret
 }
 
-// requiredPaths are the paths that clean leaves: those of required file states, and all above and below them.
+// requiredPaths returns the paths that clean leaves: those of required file states, and all above and below them.
 func requiredPaths(c *core.Call, root string) map[string]bool {
 	keep := map[string]bool{root: true}
 	addTree := func(p string) {

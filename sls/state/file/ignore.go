@@ -72,5 +72,5 @@ func (ig ignoreRules) isChange(old, new []byte) bool {
 	return !slices.Equal(adds, subs)
 }
 
-// pySpace is what str.strip takes off.
+// pySpace returns what str.strip takes off.
 func pySpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }

@@ -79,7 +79,7 @@ func fileKeyValue(c *core.Call) core.Return {
 	return ret
 }
 
-// keyValues are the pairs that are requested.
+// keyValues returns the pairs that are requested.
 func keyValues(c *core.Call) (*py.Dict, string) {
 	v, _ := c.Value("key_values")
 	d, isDict := v.(*py.Dict)

@@ -76,7 +76,7 @@ func fileLine(c *core.Call) core.Return {
 	return ret
 }
 
-// lineFile is what file.line does before it reads: it makes the file where create is set, and sets the owner and mode that are named, which are the
+// lineFile returns what file.line does before it reads: it makes the file where create is set, and sets the owner and mode that are named, which are the
 // changes it returns. Salt does so, too, and reports neither these changes nor their failure. fail is the end of the state.
 func lineFile(c *core.Call) (changes *py.Dict, fail *core.Return) {
 	stop := func(r core.Return) (*py.Dict, *core.Return) { return nil, &r }
@@ -112,7 +112,7 @@ type lineEdit struct {
 	match, before, after    []string // the lines that an expression means
 }
 
-// matching are the lines that hold a text or match it as a regular expression.
+// matching returns the lines that hold a text or match it as a regular expression.
 func (l *lineEdit) matching(expr string) ([]string, string) {
 	if expr == "" || len(l.lines) == 0 {
 		return nil, ""
@@ -130,7 +130,7 @@ func (l *lineEdit) matching(expr string) ([]string, string) {
 	return out, ""
 }
 
-// indented is the content with the indentation of a line.
+// indented returns the content with the indentation of a line.
 func (l *lineEdit) indented(at int) string {
 	if !l.indent {
 		return l.content
@@ -252,7 +252,7 @@ func (l *lineEdit) atEdge() {
 	}
 }
 
-// text is the lines as one. A line without an end gets that of a line nearby.
+// text returns the lines as one. A line without an end gets that of a line nearby.
 func (l *lineEdit) text() string {
 	for i, line := range l.lines {
 		if lineEnd(line) == "" && i+1 < len(l.lines) {
@@ -266,7 +266,7 @@ func (l *lineEdit) text() string {
 	return strings.Join(l.lines, "")
 }
 
-// lineEnd is the line end of a line, "" where it has none.
+// lineEnd returns the line end of a line, "" if it has none.
 func lineEnd(line string) string {
 	switch {
 	case strings.HasSuffix(line, "\r\n"):
@@ -279,7 +279,7 @@ func lineEnd(line string) string {
 	return ""
 }
 
-// withLineEnd is a line with the line end of another one.
+// withLineEnd returns a line with the line end of another one.
 func withLineEnd(like, line string) string {
 	end := lineEnd(like)
 	if end == "" {

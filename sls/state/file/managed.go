@@ -130,7 +130,7 @@ func onlyPerms(c *core.Call, m Managed) core.Return {
 	return ret
 }
 
-// checkCmd runs check_cmd on the new content before it goes live; ok is false where it failed.
+// checkCmd runs check_cmd on the new content before it goes live; ok is false if it failed.
 func checkCmd(c *core.Call, m *Managed) (core.Return, bool) {
 	if old, err := vfs.ReadFollowed(m.Path, vfs.MaxRead); err == nil && bytes.Equal(old, m.Data) {
 		return core.Return{}, true
@@ -255,7 +255,7 @@ func update(c *core.Call, m *Managed, ret *core.Return) error {
 	return c.Rewrite(m.Path, m.Data)
 }
 
-// WriteNew writes a file that is not there, with its owner and mode from the start.
+// WriteNew writes a file that does not exist, with its owner and mode from the start.
 func WriteNew(c *core.Call, path string, m Managed) error {
 	mode := c.NewMode(0o666)
 	if m.Mode != nil {

@@ -54,7 +54,7 @@ func managedArguments(c *core.Call) (m Managed, from managedFrom, fail string) {
 	return m, from, fail
 }
 
-// signedManaged checks the signature of a new content; ok is false where it is not as it must be.
+// signedManaged checks the signature of a new content; ok is false if it is not as it must be.
 func signedManaged(c *core.Call, m Managed) (ret core.Return, ok bool) {
 	sig, _ := c.Value("signature")
 	err := fetch.CheckSignature(c, m.Data, sig)
@@ -67,7 +67,7 @@ func signedManaged(c *core.Call, m Managed) (ret core.Return, ok bool) {
 	return ret, true
 }
 
-// encodeManaged turns the text into the encoding that is requested; ok is false where it can't be. As in Salt, a new file
+// encodeManaged turns the text into the encoding that is requested; ok is false if it can't be. As in Salt, a new file
 // is there by then.
 func encodeManaged(c *core.Call, m *Managed) (core.Return, bool) {
 	data, err := codecs.Encode(string(m.Data), c.Str("encoding", ""), c.Str("encoding_errors", "strict"))

@@ -232,7 +232,7 @@ type recurseWork struct {
 	notes []string
 }
 
-// sub is a call of another file function with the owner of this one.
+// sub returns a call of another file function with the owner of this one.
 func (w *recurseWork) sub(name string, args ...any) *core.Call {
 	c := *w.c
 	c.Name = name

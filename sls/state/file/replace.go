@@ -80,7 +80,7 @@ func writeEdit(c *core.Call, path, old, text, done, would string) core.Return {
 	return ret
 }
 
-// backupSuffix is what the name of a copy of the old file ends in, "" where none is kept.
+// backupSuffix returns what the name of a copy of the old file ends in, "" if none is kept.
 func backupSuffix(c *core.Call) string {
 	ext, ok := c.Args.GetStr("backup")
 	if !ok {

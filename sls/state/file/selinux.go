@@ -30,7 +30,7 @@ func wantedLabel(c *core.Call) (label, string) {
 	return l, ""
 }
 
-// currentLabel is the context that a file has; ok is false where the system has none for it.
+// currentLabel returns the context that a file has; ok is false if the system has none for it.
 func currentLabel(c *core.Call, path string) (l label, ok bool) {
 	out, err := c.Query("stat", "-c", "%C", path)
 	parts := strings.Split(out, ":")
@@ -40,7 +40,7 @@ func currentLabel(c *core.Call, path string) (l label, ok bool) {
 	return label(parts), true
 }
 
-// relabel gives a file the parts of a context that it lacks yet, for good, through semanage and chcon. The remarks go
+// relabel returns a file the parts of a context that it lacks yet, for good, through semanage and chcon. The remarks go
 // into the comment. Source: Salt, salt/modules/file.py, check_perms and set_selinux_context.
 func relabel(c *core.Call, path string, want label, ret *core.Return) (remarks []string) {
 	if want == (label{}) {

@@ -82,7 +82,7 @@ func fileSerialize(c *core.Call) core.Return {
 
 var errNoSerializer = errors.New("no such serializer")
 
-// serialized is the text of the file. The error's text is Salt's.
+// serialized returns the text of the file. The error's text is Salt's.
 func serialized(c *core.Call, format string, data any, opts *py.Dict) (text string, err error) {
 	switch format {
 	case "configparser":
@@ -119,7 +119,7 @@ func serialized(c *core.Call, format string, data any, opts *py.Dict) (text stri
 	return text, nil
 }
 
-// options are the options of a serializer. Salt takes a list of them; to a mapping it says a word in its log and takes none.
+// options returns the options of a serializer. Salt takes a list of them; to a mapping it says a word in its log and takes none.
 func options(c *core.Call, name string) *py.Dict {
 	out := py.NewDict()
 	if v, _ := c.Value(name); v != nil {
@@ -192,7 +192,7 @@ func deserialize(c *core.Call, name, format string) (any, string) {
 	return old, ""
 }
 
-// merge is what was there with the new data over it.
+// merge returns what was there with the new data over it.
 func merge(old, data any) any {
 	od, ok1 := old.(*py.Dict)
 	nd, ok2 := data.(*py.Dict)
@@ -204,7 +204,7 @@ func merge(old, data any) any {
 	return out
 }
 
-// dictDiff is the difference between two mappings. Source: Salt, salt/utils/dictdiffer.py, recursive_diff.
+// dictDiff returns the difference between two mappings. Source: Salt, salt/utils/dictdiffer.py, recursive_diff.
 func dictDiff(old, new *py.Dict) *py.Dict {
 	const null = "<_null_>"
 	out := py.NewDict()

@@ -70,7 +70,7 @@ func (w *gitWork) would(msg string) core.Return {
 	return w.ret
 }
 
-// gitMessage is what git said when it failed.
+// gitMessage returns what git said when it failed.
 func gitMessage(err error) string {
 	var t *core.ToolError
 	if errors.As(err, &t) && t.Stderr != "" {
@@ -81,7 +81,7 @@ func gitMessage(err error) string {
 
 func (w *gitWork) git(args ...string) error { _, err := git(w.c, w.target, args...); return err }
 
-// query is the one line that git prints; ok is false where it fails.
+// query returns the one line that git prints; ok is false if it fails.
 func (w *gitWork) query(args ...string) (string, bool) {
 	out, err := gitQuiet(w.c, w.target, args...)
 	return strings.TrimSpace(out), err == nil
@@ -100,7 +100,7 @@ func (w *gitWork) names(kind string) []string {
 	return strings.Fields(out)
 }
 
-// head is the local branch, and the commit that is checked out.
+// head returns the local branch, and the commit that is checked out.
 func (w *gitWork) head() (sha, branch string) {
 	if at, ok := w.query("rev-parse", "--abbrev-ref", "HEAD"); ok { // it prints HEAD where there is no commit yet, and fails
 		branch = at
@@ -163,7 +163,7 @@ func (w *gitWork) resolve() (complaint string) {
 	return ""
 }
 
-// defaultBranch is the branch of the remote that its HEAD is on, "" where that is not known.
+// defaultBranch returns the branch of the remote that its HEAD is on, "" if that is not known.
 func (w *gitWork) defaultBranch() string {
 	var names []string
 	for ref, sha := range w.refs {
@@ -187,7 +187,7 @@ func (w *gitWork) equal(sha string) bool {
 
 func short(sha string) string { return sha[:min(7, len(sha))] }
 
-// tracking brings the local branch to follow the right branch of the remote: the arguments of git branch, nil where it
+// tracking brings the local branch to follow the right branch of the remote: the arguments of git branch, nil if it
 // does or where a new branch will, and what is done.
 func (w *gitWork) tracking(upstream string, known bool) (args []string, action string) {
 	set := func(action string) ([]string, string) {
@@ -219,7 +219,7 @@ func (w *gitWork) submodules() error {
 	return w.git("submodule", "update", "--init", "--recursive")
 }
 
-// clone is git.latest where there is no repository.
+// clone is git.latest if there is no repository.
 func (w *gitWork) clone() core.Return {
 	c := w.c
 	// In a test run, an earlier step may make the remote, or the account.

@@ -36,10 +36,10 @@ func isRepo(dir string, bare bool) bool {
 	}
 }
 
-// shownRemote is the remote as results show it.
+// shownRemote returns the remote as results show it.
 func shownRemote(c *core.Call) string { return redactedURL(c.Name) }
 
-// redactedURL is an address without what in it may be a secret: a password, and the user of an address of HTTP, which may be a token.
+// redactedURL returns an address without what in it may be a secret: a password, and the user of an address of HTTP, which may be a token.
 func redactedURL(address string) string {
 	if u, err := url.Parse(address); err == nil && u.User != nil && !strings.HasPrefix(strings.ToLower(u.Scheme), "http") {
 		if _, secret := u.User.Password(); !secret {
@@ -49,7 +49,7 @@ func redactedURL(address string) string {
 	return fetch.RedactURL(address)
 }
 
-// markedURL is an address as Salt writes it where it looked at what is configured: with a mark for who logs in.
+// markedURL returns an address as Salt writes it where it looked at what is configured: with a mark for who logs in.
 // Source: salt/utils/url.py, redact_http_basic_auth.
 func markedURL(address string) string {
 	marked := regexp.MustCompile(`(?i)(https?)://.*@`).ReplaceAllString(address, "$1://<redacted>@")
@@ -59,7 +59,7 @@ func markedURL(address string) string {
 	return marked
 }
 
-// markedRemote is the remote marked, also where https_user logs in.
+// markedRemote returns the remote marked, also where https_user logs in.
 func markedRemote(c *core.Call) string {
 	if rest, ok := strings.CutPrefix(c.Name, "https://"); ok && c.Has("https_user") {
 		return "https://<redacted>@" + rest
@@ -72,7 +72,7 @@ var (
 	errNoUser    = errors.New("https_pass needs https_user")
 )
 
-// gitLogin is the environment in which git logs in as https_user with https_pass; nil where neither is set. They go to git
+// gitLogin returns the environment in which git logs in as https_user with https_pass; nil if neither is set. They go to git
 // as answers of a credential helper that answers for the remote's own host only, through variables that no other user can
 // read: they are in no command line, in no file, and in no address that git could show. Helpers of the machine are left
 // out, so that none of them keeps the password. Source: gitcredentials(7); git-config(1), GIT_CONFIG_COUNT.
@@ -137,7 +137,7 @@ func (w *gitWork) bareUpdate() core.Return {
 	return w.ret
 }
 
-// bareHead is the commit of HEAD by git rev-parse. Where there is none, git takes the name for that of the file
+// bareHead returns the commit of HEAD by git rev-parse. Where there is none, git takes the name for that of the file
 // in the repository, and answers HEAD.
 func (w *gitWork) bareHead() string {
 	sha, ok := w.query("rev-parse", "HEAD")

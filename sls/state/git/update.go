@@ -77,7 +77,7 @@ func orNil(s string) any {
 	return s
 }
 
-// keepHead is the end where update_head is false.
+// keepHead returns the end where update_head is false.
 func (w *gitWork) keepHead(_ gitState, text string) core.Return {
 	loc := w.loc
 	if w.rev == "HEAD" { // as str.capitalize does
@@ -369,7 +369,7 @@ func (w *gitWork) forward() *core.Return {
 	return nil
 }
 
-// plan is the end of a test run.
+// plan returns the end of a test run.
 func (w *gitWork) plan(s gitState, url string, there bool, upstream string, known, forced, updateHead bool) core.Return {
 	var actions []string
 	say := func(a string) { actions = append(actions, a) }

@@ -37,7 +37,7 @@ func States(t *core.Table) {
 	})
 }
 
-// packages are the wanted packages and versions ("" for any), in order. plain takes the architecture of this machine off
+// packages returns the wanted packages and versions ("" for any), in order. plain takes the architecture of this machine off
 // their names. The text is Salt's complaint about pkgs: it must be a list of names and of mappings with one key, each name once.
 // Source: salt/utils/data.py, repack_dictlist; salt/modules/pkg_resource.py, _repack_pkgs.
 func packages(c *core.Call, plain bool) (names []string, versions map[string]string, problem string) {
@@ -88,7 +88,7 @@ func noPackages(c *core.Call) bool {
 	return isList && l.Len() == 0
 }
 
-// architecture is how dpkg calls that of this machine.
+// architecture returns how dpkg calls that of this machine.
 func architecture(c *core.Call) string {
 	if c.Grains == nil {
 		return ""
@@ -96,7 +96,7 @@ func architecture(c *core.Call) string {
 	return core.DictText(c.Grains, "osarch")
 }
 
-// plainName is the name of a package without the architecture, where that is the one of this machine or none.
+// plainName returns the name of a package without the architecture, where that is the one of this machine or none.
 func plainName(c *core.Call, n string) string {
 	if i := strings.LastIndex(n, ":"); i >= 0 && slices.Contains([]string{architecture(c), "all", "any"}, n[i+1:]) {
 		return n[:i]
@@ -104,7 +104,7 @@ func plainName(c *core.Call, n string) string {
 	return n
 }
 
-// pkgVersion is the version of a package in a list that dpkg made, "" where it is not in it.
+// pkgVersion returns the version of a package in a list that dpkg made, "" if it is not in it.
 func pkgVersion(c *core.Call, list map[string]string, name string) string {
 	return cmp.Or(list[name], list[plainName(c, name)])
 }
@@ -187,7 +187,7 @@ func refresh(c *core.Call) error {
 	return nil
 }
 
-// candidate is the newest version that apt could install, "" where it knows none.
+// candidate returns the newest version that apt could install, "" if it knows none.
 func candidate(c *core.Call, name string) string {
 	out, err := c.Query("apt-cache", "-q", "policy", name)
 	if err != nil {
@@ -223,7 +223,7 @@ func provided(c *core.Call, name string) bool {
 	return false
 }
 
-// changed are the differences of two lists, as Salt shows them.
+// changed returns the differences of two lists, as Salt shows them.
 func changed(before, after map[string]string) *py.Dict {
 	d := py.NewDict()
 	var names []string

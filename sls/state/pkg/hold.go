@@ -14,13 +14,13 @@ type held struct {
 	name    string
 	result  core.Tri
 	comment string
-	// old and new are the states of selection, where it changed; old is nil where dpkg has none under that name.
+	// old and new are the states of selection, where it changed; old is nil if dpkg has none under that name.
 	old, new any
 }
 
 func (h held) changed() bool { return h.new != nil }
 
-// selections are what dpkg is set to do with packages, by name. Source: dpkg(1), --get-selections.
+// selections returns what dpkg is set to do with packages, by name. Source: dpkg(1), --get-selections.
 func selections(c *core.Call, pattern string) (map[string]string, error) {
 	out, err := c.Query("dpkg", "--get-selections", pattern)
 	if err != nil && out == "" {
@@ -40,7 +40,7 @@ func selectPkg(c *core.Call, name, state string) error {
 	return err
 }
 
-// holdAll holds packages, or lets go of them, as the argument hold says; nil where it says nothing.
+// holdAll holds packages, or lets go of them, as the argument hold says; nil if it says nothing.
 func holdAll(c *core.Call, names []string) (out []held, err error) {
 	v, said := c.Args.GetStr("hold")
 	if !said {
@@ -93,7 +93,7 @@ func holdOne(c *core.Call, name string, on bool) (held, error) {
 	return h, nil
 }
 
-// heldTargets are the held packages among those that are to be installed: they are released for that, and held again.
+// heldTargets returns the held packages among those that are to be installed: they are released for that, and held again.
 func heldTargets(c *core.Call, targets []string) ([]string, error) {
 	all, err := selections(c, "*")
 	if err != nil {

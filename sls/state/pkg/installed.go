@@ -127,7 +127,7 @@ func (p *pkgPlan) inspect() (r core.Return, done bool) {
 	return withHolds(p.Call, r, p.keys()), true
 }
 
-// keys are the names of the packages as the arguments have them.
+// keys returns the names of the packages as the arguments have them.
 func (p *pkgPlan) keys() []string {
 	if p.sources == nil {
 		return p.names
@@ -139,7 +139,7 @@ func (p *pkgPlan) keys() []string {
 	return out
 }
 
-// shown is the name of a package, with the version that is requested.
+// shown returns the name of a package, with the version that is requested.
 func (p *pkgPlan) shown(n string) string {
 	v := p.versions[n]
 	switch {
@@ -181,7 +181,7 @@ func (p *pkgPlan) would() core.Return {
 	return core.Would(changes, "%s", strings.Join(comment, "\n"))
 }
 
-// newest is what a plan shows as the new version: that of the lists where none is requested.
+// newest returns what a plan shows as the new version: that of the lists where none is requested.
 func newest(c *core.Call, name, version string) string {
 	if version == "" {
 		if v := candidate(c, name); v != "" {
@@ -219,7 +219,7 @@ func (p *pkgPlan) run() core.Return {
 	return p.result(ret, after, holds)
 }
 
-// withErrors is how Salt shows the errors of programs.
+// withErrors returns how Salt shows the errors of programs.
 func withErrors(what string, problems []string) string {
 	out := what + ". Additional info follows:\n\nerrors:"
 	for _, e := range problems {
@@ -284,7 +284,7 @@ func selectAll(c *core.Call, names []string, state string) error {
 	return nil
 }
 
-// files are the package files to install, and those to install again, with their packages' names.
+// files returns the package files to install, and those to install again, with their packages' names.
 func (p *pkgPlan) files() (fresh, again, replaced []string, err error) {
 	in := func(names []string) (out []pkgSource) {
 		for _, s := range p.sources {
@@ -315,7 +315,7 @@ func (p *pkgPlan) files() (fresh, again, replaced []string, err error) {
 	return fresh, again, replaced, nil
 }
 
-// arguments are those of apt-get for the targets.
+// arguments returns those of apt-get for the targets.
 func (p *pkgPlan) arguments() (args, more, problems []string) {
 	for _, n := range p.targets {
 		v := strings.TrimLeft(p.versions[n], "=")
@@ -338,7 +338,7 @@ func (p *pkgPlan) arguments() (args, more, problems []string) {
 	return args, more, problems
 }
 
-// result is the comment of what was done.
+// result returns the comment of what was done.
 func (p *pkgPlan) result(ret core.Return, after map[string]string, holds []held) core.Return {
 	var good, failed, right []string
 	for _, n := range p.names {

@@ -85,7 +85,7 @@ func findUpgrades(c *core.Call, names []string, before map[string]string) *upgra
 	return u
 }
 
-// would is the result of a test run.
+// would returns the result of a test run.
 func (u *upgrades) would(before map[string]string) core.Return {
 	changes := py.NewDict()
 	for _, n := range u.targets {

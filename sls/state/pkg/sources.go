@@ -40,10 +40,10 @@ func pkgSources(c *core.Call) (out []pkgSource, ok bool) {
 	return out, len(out) > 0
 }
 
-// errNoSource is a file that is not there.
+// errNoSource is a file that does not exist.
 var errNoSource = errors.New("file not found")
 
-// localPkg is the path of a package file on this machine: its own, or that of a copy in dir, under the name that it has
+// localPkg returns the path of a package file on this machine: its own, or that of a copy in dir, under the name that it has
 // where it comes from.
 func localPkg(c *core.Call, from, dir string) (string, error) {
 	switch fetch.Scheme(from) {
@@ -97,7 +97,7 @@ func debInfo(c *core.Call, file string) (name, version string, err error) {
 	return found["Package"], found["Version"], nil
 }
 
-// sourceVersion is the version that a source of an installed package holds. The error is the whole comment of the state.
+// sourceVersion returns the version that a source of an installed package holds. The error is the whole comment of the state.
 func sourceVersion(c *core.Call, s pkgSource, dir string) (string, error) {
 	file, err := localPkg(c, s.from, dir)
 	if err != nil {
@@ -107,7 +107,7 @@ func sourceVersion(c *core.Call, s pkgSource, dir string) (string, error) {
 	return version, err
 }
 
-// sourcePaths are the files to install, in order, and the names that dpkg will know them by.
+// sourcePaths returns the files to install, in order, and the names that dpkg will know them by.
 func sourcePaths(c *core.Call, list []pkgSource, dir string) (paths []string, err error) {
 	for _, s := range list {
 		file, err := localPkg(c, s.from, dir)

@@ -8,7 +8,7 @@ import (
 	"corpus-git/sls/state/core"
 )
 
-// conditions are what a version asks for: [operator, version] pairs, all of which must hold.
+// conditions returns what a version asks for: [operator, version] pairs, all of which must hold.
 // Source: Salt documentation, "salt.states.pkg.installed", version.
 func conditions(version string) (out [][2]string) {
 	for _, v := range strings.Split(version, ",") {

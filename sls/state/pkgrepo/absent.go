@@ -9,7 +9,7 @@ import (
 	"corpus-git/sls/state/core"
 )
 
-// trimURI is a definition without the slashes at the end of its URI.
+// trimURI returns a definition without the slashes at the end of its URI.
 func trimURI(repo string) string {
 	words := strings.Fields(repo)
 	for i, w := range words {

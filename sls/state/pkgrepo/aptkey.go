@@ -20,7 +20,7 @@ import (
 func aptKeyTool(c *core.Call) bool { return c.Bool("aptkey", true) && c.Installed("apt-key") }
 
 // aptKey gets the key of a repository, from where the arguments say. signedBy is the file that the repository names,
-// "" where it names none. Source: apt-secure(8); Salt documentation, pkg.add_repo_key.
+// "" if it names none. Source: apt-secure(8); Salt documentation, pkg.add_repo_key.
 func aptKey(c *core.Call, signedBy string) error {
 	switch {
 	case c.Has("keyid"):
@@ -37,7 +37,7 @@ func aptKey(c *core.Call, signedBy string) error {
 
 func isOK(out string) bool { return strings.HasPrefix(strings.ToUpper(out), "OK") }
 
-// keyID is a key's ID as text: YAML makes a number of some.
+// keyID returns a key's ID as text: YAML makes a number of some.
 func keyID(v any) string {
 	if n, ok := v.(int64); ok {
 		return fmt.Sprintf("%#x", n)
@@ -140,7 +140,7 @@ func dearmor(c *core.Call, armoured []byte) ([]byte, error) {
 	return os.ReadFile(out)
 }
 
-// keyFileOf is the file of a directory that holds a key, "" where none does.
+// keyFileOf returns the file of a directory that holds a key, "" if none does.
 func keyFileOf(c *core.Call, dir, id string) (string, error) {
 	files, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -161,7 +161,7 @@ func keyFileOf(c *core.Call, dir, id string) (string, error) {
 	return "", nil
 }
 
-// aptKeyRemove removes a key, and gives its ID, or false where there is none.
+// aptKeyRemove removes a key, and gives its ID, or false if there is none.
 func aptKeyRemove(c *core.Call, id string) (any, error) {
 	if aptKeyTool(c) {
 		if err := c.Manual(); err != nil {

@@ -10,7 +10,7 @@ import (
 
 // aptSource is one entry of apt's sources, as Salt sees it. Source: sources.list(5); Salt's salt.utils.pkg.deb.
 type aptSource interface {
-	// path is the file of the entry, "" where it has none yet.
+	// path is the file of the entry, "" if it has none yet.
 	path() string
 	// valid is false for comments, empty lines, and what apt would not take.
 	valid() bool
@@ -22,7 +22,7 @@ type aptSource interface {
 	suites() []string
 	comps() []string
 	archs() []string
-	// signedBy is the key file; nil where the paragraph names none.
+	// signedBy is the key file; nil if the paragraph names none.
 	signedBy() any
 	// set changes what Salt's argument of that name stands for; others are left alone.
 	set(key string, v any)
@@ -206,7 +206,7 @@ func trust(v any) *bool {
 	return &on
 }
 
-// render is the line with what was set, options in the order that it had.
+// render returns the line with what was set, options in the order that it had.
 func (l *aptLine) render() string {
 	if l.bad {
 		return l.line

@@ -82,7 +82,7 @@ func (l *aptList) remove(e aptSource) {
 	}
 }
 
-// noSources is what sources.list holds where there is no source at all, in Salt's words.
+// noSources is what sources.list holds if there is no source at all, in Salt's words.
 const noSources = "## See sources.list(5) for more information, especialy\n" + //nolint:misspell // Salt writes it so
 	"# Remember that you can only use http, ftp or file URIs\n" +
 	"# CDROMs are managed through the apt-cdrom tool.\n"
@@ -138,7 +138,7 @@ type aptRepo struct {
 	typ        string
 }
 
-// find gives the repository that a definition names: the same type, URI and suite, and a component in common.
+// find returns the repository that a definition names: the same type, URI and suite, and a component in common.
 func (l *aptList) find(want *aptLine) *aptRepo {
 	var order []string
 	by := map[string][]aptRepo{}
@@ -170,7 +170,7 @@ func (l *aptList) find(want *aptLine) *aptRepo {
 
 func sameURI(a, b string) bool { return strings.TrimRight(a, "/") == strings.TrimRight(b, "/") }
 
-// shown is the repository as Salt shows it.
+// shown returns the repository as Salt shows it.
 func (r *aptRepo) shown() *py.Dict {
 	e := r.source
 	line := strings.TrimSpace(lineOf(e))

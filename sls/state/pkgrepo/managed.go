@@ -124,7 +124,7 @@ func pkgrepoManaged(c *core.Call) core.Return {
 	return ret
 }
 
-// differences are those of two repositories, for the keys of one.
+// differences returns those of two repositories, for the keys of one.
 func differences(keys, before, after *py.Dict) *py.Dict {
 	d := py.NewDict()
 	for _, e := range keys.Items() {
@@ -137,7 +137,7 @@ func differences(keys, before, after *py.Dict) *py.Dict {
 	return d
 }
 
-// repoArgument is an argument of the state; lists can be written with commas.
+// repoArgument returns an argument of the state; lists can be written with commas.
 func repoArgument(c *core.Call, key string) (any, bool) {
 	v, ok := c.Value(key)
 	if ok && (key == "comps" || key == "architectures") {
@@ -146,7 +146,7 @@ func repoArgument(c *core.Call, key string) (any, bool) {
 	return v, ok
 }
 
-// repoWanted is the repository as the arguments want it, in the form in which those that exist are shown.
+// repoWanted returns the repository as the arguments want it, in the form in which those that exist are shown.
 func repoWanted(c *core.Call, name *aptLine, off bool) *py.Dict {
 	line := *name
 	for _, k := range aptArguments {
@@ -225,7 +225,7 @@ func repoUnchanged(c *core.Call, wanted, have *py.Dict) bool {
 	return true
 }
 
-// commentLine is the argument comments as one line.
+// commentLine returns the argument comments as one line.
 func commentLine(c *core.Call) string {
 	return strings.TrimSpace(strings.Join(c.Strings("comments"), " "))
 }
@@ -301,7 +301,7 @@ func repoWrite(c *core.Call, want *aptLine, off bool, wanted, before *py.Dict) e
 	return repoRefresh(c)
 }
 
-// repoEntry is the entry that is changed; nil where a new one is made. An entry for the same suite whose architectures
+// repoEntry returns the entry that is changed; nil if a new one is made. An entry for the same suite whose architectures
 // are others counts as one to change.
 func repoEntry(c *core.Call, list *aptList, want *aptLine) aptSource {
 	comps := append(slices.Clone(want.components), c.CommaList("comps")...)

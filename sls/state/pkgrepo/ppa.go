@@ -19,7 +19,7 @@ func launchpadOS(c *core.Call) bool {
 	return c.Grains != nil && slices.Contains([]string{"Ubuntu", "Mint", "neon"}, core.DictText(c.Grains, "os"))
 }
 
-// repoName is the definition that the state is about: its name, or ppa: and what the argument says. pkgrepo.absent looks at
+// repoName returns the definition that the state is about: its name, or ppa: and what the argument says. pkgrepo.absent looks at
 // the argument only where such archives are known.
 func repoName(c *core.Call) string {
 	ppa, ok := c.Value("ppa")
@@ -48,7 +48,7 @@ func repoLine(c *core.Call) string {
 	return fmt.Sprintf("deb http://ppa.launchpad.net/%s/%s/ubuntu %s main", owner, ppa, code)
 }
 
-// withAuth is the definition by which a repository is looked for: with ppa_auth its address has that in it.
+// withAuth returns the definition by which a repository is looked for: with ppa_auth its address has that in it.
 func withAuth(c *core.Call, want *aptLine) *aptLine {
 	auth := c.Str("ppa_auth", "")
 	if auth == "" {

@@ -59,10 +59,10 @@ func (b *buildout) run(argv []string) (string, error) {
 	return b.ToolShell(host.Shell{Argv: argv, RunAs: b.Str("user", b.RunAs), Dir: b.dir, Env: b.EnvVars("env")})
 }
 
-// program is the buildout of the directory, which the bootstrap makes.
+// program returns the buildout of the directory, which the bootstrap makes.
 func (b *buildout) program() string { return filepath.Join(b.dir, "bin", "buildout") }
 
-// bootstrap is the command that makes bin/buildout: the project's bootstrap.py, as every time, and where there is none
+// bootstrap is the command that makes bin/buildout: the project's bootstrap.py, as every time, and if there is none
 // the buildout that is beside the named Python, if there is nothing to run yet.
 func (b *buildout) bootstrap() (commands [][]string, fail string) {
 	python := b.Str("python", "")
@@ -86,7 +86,7 @@ func (b *buildout) bootstrap() (commands [][]string, fail string) {
 		"add bootstrap.py, or install zc.buildout with a virtualenv.managed and name its python", b.dir, python)
 }
 
-// bootstrapOptions are those that the script knows: releases of buildout differ.
+// bootstrapOptions returns those that the script knows: releases of buildout differ.
 func (b *buildout) bootstrapOptions(script string) []string {
 	var out []string
 	if b.Bool("distribute", false) && b.Int("buildout_ver", 0) == 1 {

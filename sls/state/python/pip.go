@@ -155,7 +155,7 @@ func pipPackages(c *core.Call, pip []string) core.Return {
 	return ret
 }
 
-// wantedPackages are the packages of a call, as they were given and as they are read. fail is Salt's words about what is wrong with them.
+// wantedPackages returns the packages of a call, as they were given and as they are read. fail is Salt's words about what is wrong with them.
 func wantedPackages(c *core.Call) (pkgs []string, wanted []requirement, fail string) {
 	if v, ok := c.Value("pkgs"); ok && py.Truth(v) {
 		if _, ok := v.(*py.List); !ok {
@@ -177,7 +177,7 @@ func wantedPackages(c *core.Call) (pkgs []string, wanted []requirement, fail str
 	return pkgs, wanted, strings.Join(wrong, "\n")
 }
 
-// pipUnasked is what Salt says where pip cannot be asked.
+// pipUnasked returns what Salt says where pip cannot be asked.
 func pipUnasked(c *core.Call, err error) string {
 	if strings.HasPrefix(err.Error(), "Specified cwd ") {
 		return err.Error()
@@ -185,7 +185,7 @@ func pipUnasked(c *core.Call, err error) string {
 	return "Error installing '" + c.Name + "': " + err.Error()
 }
 
-// satisfiedIn are the packages that pip found there already, by what it printed.
+// satisfiedIn returns the packages that pip found there already, by what it printed.
 func satisfiedIn(out string) map[string]bool {
 	there := map[string]bool{}
 	for l := range strings.SplitSeq(out, "\n") {
@@ -226,7 +226,7 @@ func installedNow(ret *core.Return, targets []requirement, list map[string]strin
 	return "All packages were successfully installed"
 }
 
-// distName is the name of a requirement as pip compares it. Source: PyPA specifications, "Names and normalization".
+// distName returns the name of a requirement as pip compares it. Source: PyPA specifications, "Names and normalization".
 func distName(requirement string) string {
 	if i := strings.IndexAny(requirement, "<>=!~[@ ;"); i >= 0 {
 		requirement = requirement[:i]
@@ -234,7 +234,7 @@ func distName(requirement string) string {
 	return strings.ToLower(strings.NewReplacer("_", "-", ".", "-").Replace(requirement))
 }
 
-// frozen are the versions in a list of pip freeze.
+// frozen returns the versions in a list of pip freeze.
 func frozen(list string) map[string]string {
 	have := map[string]string{}
 	for _, l := range strings.Split(list, "\n") {

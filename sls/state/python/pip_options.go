@@ -15,7 +15,7 @@ import (
 	"corpus-git/sls/state/core"
 )
 
-// pipArg is the name that an argument of pip.installed has in the state that runs.
+// pipArg returns the name that an argument of pip.installed has in the state that runs.
 func pipArg(c *core.Call, name string) string {
 	if strings.HasPrefix(c.Function, "virtualenv.") &&
 		slices.Contains([]string{"download", "download_cache", "exists_action", "ignore_installed", "upgrade", "no_cache_dir", "cache_dir"}, name) {

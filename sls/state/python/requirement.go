@@ -15,7 +15,7 @@ type requirement struct {
 	versions string
 }
 
-// parseRequirement reads one. complaint is Salt's, "" where there is none.
+// parseRequirement reads one. complaint is Salt's, "" if there is none.
 func parseRequirement(text string) (r requirement, complaint string) {
 	r.text = text
 	if name, _, ok := strings.Cut(text, " @ "); ok && !strings.Contains(name, "://") {
@@ -36,7 +36,7 @@ func parseRequirement(text string) (r requirement, complaint string) {
 	return r, ""
 }
 
-// requirementForm is a name, extras, conditions, which parentheses may enclose, and a marker.
+// requirementForm returns a name, extras, conditions, which parentheses may enclose, and a marker.
 func requirementForm() *regexp.Regexp {
 	const one = `(?:~=|===|==|!=|<=|>=|<|>)\s*[^\s,;()=<>]*`
 	return regexp.MustCompile(`^\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[[^\]]*\])?\s*\(?\s*((?:` + one + `(?:\s*,\s*` + one + `)*)?)\s*\)?\s*(?:;.*)?$`)

@@ -36,7 +36,7 @@ func asUser(c *core.Call, argv []string) (string, error) {
 	return c.ToolShell(sh)
 }
 
-// freeze lists what pip has installed, "" where that cannot be asked.
+// freeze lists what pip has installed, "" if that cannot be asked.
 func freeze(c *core.Call, pip []string) (string, error) {
 	q := *c
 	q.Output = nil
@@ -157,7 +157,7 @@ func venvManaged(c *core.Call) core.Return {
 // empty since Python 3.4.
 const noVersion = ""
 
-// requirements is the path of the requirements file, "" where there is none. One below the file roots is given by the
+// requirements returns the path of the requirements file, "" if there is none. One below the file roots is given by the
 // path that it has on disk, so that files it refers to are found.
 func requirements(c *core.Call) (path, fail string) {
 	reqs := c.Str("requirements", "")
@@ -304,7 +304,7 @@ func virtualenvProgram(c *core.Call, bin string) ([]string, string) {
 	return argv, ""
 }
 
-// numbers are those of a version, up to what is not a number.
+// numbers returns those of a version, up to what is not a number.
 func numbers(version string) (out []int) {
 	for _, p := range strings.Split(version, ".") {
 		n, err := strconv.Atoi(p)

@@ -40,10 +40,10 @@ func compilePattern(expr, flags string, bytes bool) (*Pattern, string) {
 	return &Pattern{re, bytes}, ""
 }
 
-// firstByte stands for byte 0 where bytes above ASCII are characters: a private one, without case, that is not a letter and no space.
+// firstByte stands for byte 0 if bytes above ASCII are characters: a private one, without case, that is not a letter and no space.
 const firstByte = 0xe000
 
-// bytesOf gives each byte above ASCII as a character of its own.
+// bytesOf returns each byte above ASCII as a character of its own.
 func bytesOf(s string) string {
 	if strings.IndexFunc(s, func(r rune) bool { return r >= 0x80 }) < 0 {
 		return s
@@ -72,7 +72,7 @@ func ofBytes(s string) string {
 	return b.String()
 }
 
-// bytePattern is an expression as bytesOf gives its text; \xNN is a byte, too.
+// bytePattern returns an expression as bytesOf gives its text; \xNN is a byte, too.
 func bytePattern(expr string) string {
 	expr = bytesOf(expr)
 	var b strings.Builder

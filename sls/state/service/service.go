@@ -29,7 +29,7 @@ func States(t *core.Table) {
 	t.OnWatch("service", serviceWatch)
 }
 
-// manager is what manages services here: systemctl, service, or "". A state can name it as provider.
+// manager returns what manages services here: systemctl, service, or "". A state can name it as provider.
 // Source: Salt documentation, "Overriding Virtual Module Providers", in states.
 func manager(c *core.Call) string {
 	switch c.Provider {
@@ -177,7 +177,7 @@ func inProcesses(c *core.Call, sig string) bool {
 	})
 }
 
-// enabled reports whether the service starts at boot; known is false where that cannot be asked.
+// enabled reports whether the service starts at boot; known is false if that cannot be asked.
 func enabled(c *core.Call) (on, known bool) {
 	if manager(c) != "systemctl" {
 		return false, false

@@ -25,7 +25,7 @@ func Do(t *testing.T, states func(*core.Table), test bool, fun, name string, arg
 	return f.Run(c)
 }
 
-// CallFor is a call on this machine; backups is where old files are kept.
+// CallFor returns a call on this machine; backups is where old files are kept.
 func CallFor(t *testing.T, backups, fun, name string, args ...any) *core.Call {
 	t.Helper()
 	c := &core.Call{

@@ -140,7 +140,7 @@ func (m *Machine) Call(test bool, fun, name string, args ...any) core.Return {
 	return f.Run(c)
 }
 
-// NoteUndo gives the machine an undo log in a folder that is not there yet.
+// NoteUndo gives the machine an undo log in a folder that does not exist yet.
 func (m *Machine) NoteUndo(dir string) {
 	m.t.Helper()
 	var err error

@@ -17,7 +17,7 @@ func addLocale(t *core.Table, root string) {
 	t.Add("locale.present", "", func(c *core.Call) core.Return { return localePresent(c, root) })
 }
 
-// localeName is a locale as `locale -a` lists it: without the charmap that follows it, the codeset in small letters and without dashes.
+// localeName returns a locale as `locale -a` lists it: without the charmap that follows it, the codeset in small letters and without dashes.
 func localeName(s string) string {
 	s, _, _ = strings.Cut(s, " ")
 	s, modifier, _ := strings.Cut(s, "@")

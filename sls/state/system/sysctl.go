@@ -17,7 +17,7 @@ func addSysctl(t *core.Table) { t.Add("sysctl.present", "value! config", sysctlP
 
 var blanks = regexp.MustCompile(`\s+`)
 
-// sysctlValue is a value with one tab between its words, as the kernel shows it.
+// sysctlValue returns a value with one tab between its words, as the kernel shows it.
 func sysctlValue(s string) string { return blanks.ReplaceAllString(strings.TrimSpace(s), "\t") }
 
 // sysctlFile is where the machine reads its values from when it starts.
@@ -84,7 +84,7 @@ func sysctlPresent(c *core.Call) core.Return {
 	return core.Return{Result: core.True, Changes: py.NewDict(c.Name, v), Comment: "Updated sysctl value " + c.Name + " = " + value}
 }
 
-// sysctlEdit sets a value in the text of a configuration file; right is true where it is set already.
+// sysctlEdit sets a value in the text of a configuration file; right is true if it is set already.
 func sysctlEdit(text, name, value string) (out string, right bool) {
 	var b strings.Builder
 	edited := false

@@ -1,6 +1,6 @@
-// Package client speaks to the HTTP API of a corpus-git server. Types and methods are generated from the API's OpenAPI document.
+// Package client is a client for the HTTP API of a corpus-git server. Types and methods are generated from the API's OpenAPI document.
 //
-// A Client serves any number of goroutines. An answer that is not a success is a *Problem.
+// A Client is safe for concurrent use. Unsuccessful responses are returned as *Problem errors.
 package client
 
 import (
@@ -17,10 +17,10 @@ import (
 	"strings"
 )
 
-// maxAnswer bounds what is read of one answer.
+// maxAnswer is the maximum size of a response.
 const maxAnswer = 256 << 20
 
-// Client is a server and who speaks to it.
+// Client is a server and the credentials for it.
 type Client struct {
 	// URL is the server's, such as https://deploy.example; the API is below it.
 	URL string
@@ -48,7 +48,7 @@ func Header(name, value string) Option {
 	return func(r *http.Request, h *http.Header) *http.Header { r.Header.Set(name, value); return h }
 }
 
-// Into stores the fields of the answer, such as ETag, Link and Location.
+// Into stores the header of the response, such as ETag, Link and Location.
 func Into(h *http.Header) Option {
 	return func(*http.Request, *http.Header) *http.Header { return h }
 }
@@ -130,7 +130,7 @@ func (c *Client) Export(ctx context.Context, project, archive string, w io.Write
 	return err
 }
 
-// Follow hands over the events of a deployment behind seq as they come, to its end or until each gives false.
+// Follow calls each for the events of a deployment after seq as they arrive, until its end or until each returns false.
 func (c *Client) Follow(ctx context.Context, project, id string, seq uint64, each func(Event) bool) error {
 	res, err := c.send(ctx, http.MethodGet, "/projects/"+url.PathEscape(project)+"/deployments/"+url.PathEscape(id)+"/events", nil, []Option{Query("after", strconv.FormatUint(seq, 10))})
 	if err != nil {

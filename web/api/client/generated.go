@@ -1083,7 +1083,7 @@ func (c *Client) Doctor(ctx context.Context, options ...Option) (out Doctor, err
 	return out, err
 }
 
-// Gc: Consolidate packs and remove objects that nothing refers to (POST /gc).
+// Gc: Consolidate packs and remove unreachable objects (POST /gc).
 func (c *Client) Gc(ctx context.Context, body *GcBody, options ...Option) (out Maintenance, err error) {
 	err = c.do(ctx, "POST", "/gc", body, &out, options)
 	return out, err
@@ -1125,7 +1125,7 @@ func (c *Client) RetryNotifications(ctx context.Context, options ...Option) (out
 	return out, err
 }
 
-// TestSink: Send a notification to a sink, and say what became of it (POST /notifications/sinks/{sink}/test).
+// TestSink: Send a test notification to a sink (POST /notifications/sinks/{sink}/test).
 func (c *Client) TestSink(ctx context.Context, sink string, options ...Option) (out NotificationTest, err error) {
 	err = c.do(ctx, "POST", "/notifications/sinks/"+url.PathEscape(sink)+"/test", nil, &out, options)
 	return out, err
@@ -1161,13 +1161,13 @@ func (c *Client) GetProject(ctx context.Context, name string, options ...Option)
 	return out, err
 }
 
-// ListApprovals: List what waits for approval, newest first (GET /projects/{name}/approvals).
+// ListApprovals: List deployments that wait for approval, newest first (GET /projects/{name}/approvals).
 func (c *Client) ListApprovals(ctx context.Context, name string, options ...Option) (out Document, err error) {
 	err = c.do(ctx, "GET", "/projects/"+url.PathEscape(name)+"/approvals", nil, &out, options)
 	return out, err
 }
 
-// Approve: Approve a deployment that waits for it, and deploy it (POST /projects/{name}/approvals/{id}/approve).
+// Approve: Approve a waiting deployment (POST /projects/{name}/approvals/{id}/approve).
 func (c *Client) Approve(ctx context.Context, name string, id string, body *ApproveBody, options ...Option) (out Decision, err error) {
 	err = c.do(ctx, "POST", "/projects/"+url.PathEscape(name)+"/approvals/"+url.PathEscape(id)+"/approve", body, &out, options)
 	return out, err
@@ -1233,7 +1233,7 @@ func (c *Client) GetCfg(ctx context.Context, name string, options ...Option) (ou
 	return out, err
 }
 
-// Check: Run the checks of what is live (POST /projects/{name}/check).
+// Check: Run the checks of the live release (POST /projects/{name}/check).
 func (c *Client) Check(ctx context.Context, name string, options ...Option) (out DeploymentDocument, err error) {
 	err = c.do(ctx, "POST", "/projects/"+url.PathEscape(name)+"/check", nil, &out, options)
 	return out, err
@@ -1395,7 +1395,7 @@ func (c *Client) ListWaits(ctx context.Context, name string, options ...Option) 
 	return out, err
 }
 
-// Signal: Tell a deployment that waits to go on, or that it failed (POST /projects/{name}/waits/{wait}/signals).
+// Signal: Send a signal to a waiting deployment (POST /projects/{name}/waits/{wait}/signals).
 func (c *Client) Signal(ctx context.Context, name string, wait string, body *SignalBody, options ...Option) (out SignalAnswer, err error) {
 	err = c.do(ctx, "POST", "/projects/"+url.PathEscape(name)+"/waits/"+url.PathEscape(wait)+"/signals", body, &out, options)
 	return out, err
@@ -1467,7 +1467,7 @@ func (c *Client) DisableUser(ctx context.Context, user string, options ...Option
 	return out, err
 }
 
-// EnableUser: Let a user that was disabled log in again (POST /users/{user}/enable).
+// EnableUser: Enable a disabled user (POST /users/{user}/enable).
 func (c *Client) EnableUser(ctx context.Context, user string, options ...Option) (out Text, err error) {
 	err = c.do(ctx, "POST", "/users/"+url.PathEscape(user)+"/enable", nil, &out, options)
 	return out, err

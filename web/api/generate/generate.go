@@ -1,4 +1,4 @@
-// Package generate makes the Go client of the API from its OpenAPI document. It does no I/O: a test holds the committed client against what it makes.
+// Package generate generates the Go client of the API from its OpenAPI document. It does no I/O; a test compares the committed client with its output.
 package generate
 
 import (
@@ -41,7 +41,7 @@ type operation struct {
 	} `json:"responses"`
 }
 
-// Client gives the source of the client's types and methods.
+// Client returns the source of the client's types and methods.
 func Client(document []byte) ([]byte, error) {
 	var doc struct {
 		Paths      map[string]map[string]operation
@@ -84,7 +84,7 @@ func structOf(b *bytes.Buffer, name string, s *schema) {
 	b.WriteString("}\n\n")
 }
 
-// typeOf is the Go type of a schema.
+// typeOf returns the Go type of a schema.
 func typeOf(s *schema) string {
 	if s.Ref != "" {
 		return s.Ref[strings.LastIndexByte(s.Ref, '/')+1:]
@@ -149,7 +149,7 @@ func methodOf(b *bytes.Buffer, method, path string, op operation) error {
 	return nil
 }
 
-// exported is a JSON name as Go names it.
+// exported converts a JSON name to an exported Go name.
 func exported(name string) string {
 	var b strings.Builder
 	for word := range strings.SplitSeq(strings.ReplaceAll(name, "-", "_"), "_") {

@@ -37,15 +37,15 @@ type Session struct {
 	Pusher project.Pusher
 }
 
-// Command is the verb approve.
+// Command returns the verb approve.
 func Command(s Session) *cobra.Command {
 	var verbose bool
 	var v approval.Vote
 	c := &cobra.Command{
-		Use: "approve PROJECT DEPLOYMENT", Short: "Approve a deployment that waits for it, and deploy it",
-		Long: "Approves what waits as DEPLOYMENT (corpus-git approvals PROJECT; its plan is in corpus-git logs). With enough approvals\n" +
-			"it is deployed and followed. Who asked for it cannot approve it. If code, pillar, live release or plan have changed since\n" +
-			"then, it is void. --break-glass deploys it without others: it takes the permission admin and a reason, and is told.",
+		Use: "approve PROJECT DEPLOYMENT", Short: "Approve a waiting deployment",
+		Long: "Approves a waiting DEPLOYMENT (see corpus-git approvals PROJECT; its plan is in corpus-git logs). With enough approvals\n" +
+			"it is deployed, and its output is shown. Users cannot approve their own pushes. If code, pillar, live release or plan have changed\n" +
+			"since, the request is void. --break-glass deploys without approval; it requires admin permission and a reason, and sends a notification.",
 		Example: "  corpus-git approve app 1f0c9a2b\n  corpus-git approve app 1f0c9a2b --break-glass --reason 'the shop is down'",
 		Args:    s.Exactly("PROJECT", "DEPLOYMENT"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -70,16 +70,16 @@ func Command(s Session) *cobra.Command {
 			return s.decided(r, id)
 		},
 	}
-	c.Flags().BoolVar(&v.BreakGlass, "break-glass", false, "deploy it without others")
-	c.Flags().StringVar(&v.Reason, "reason", "", "why, for the audit log and who is told")
+	c.Flags().BoolVar(&v.BreakGlass, "break-glass", false, "deploy without approval by others")
+	c.Flags().StringVar(&v.Reason, "reason", "", "the reason, for the audit log and the notification")
 	return s.RunFlags(c, &verbose)
 }
 
-// RejectCommand is the verb reject.
+// RejectCommand returns the verb reject.
 func RejectCommand(s Session) *cobra.Command {
 	var reason string
 	c := &cobra.Command{
-		Use: "reject PROJECT DEPLOYMENT", Short: "Reject a deployment that waits for approval, or withdraw one's own", Args: s.Exactly("PROJECT", "DEPLOYMENT"),
+		Use: "reject PROJECT DEPLOYMENT", Short: "Reject a deployment that waits for approval, or withdraw your own", Args: s.Exactly("PROJECT", "DEPLOYMENT"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := s.Project("reject", args[0], project.Read)
 			if err != nil {
@@ -92,7 +92,7 @@ func RejectCommand(s Session) *cobra.Command {
 			return s.decided(r, "")
 		},
 	}
-	c.Flags().StringVar(&reason, "reason", "", "why, for who asked")
+	c.Flags().StringVar(&reason, "reason", "", "the reason, for the user who pushed")
 	return s.JSONFlag(c)
 }
 
@@ -112,12 +112,12 @@ func (s Session) decided(r approval.Request, id project.ID) error {
 	return p.Err()
 }
 
-// ListCommand is the verb approvals.
+// ListCommand returns the verb approvals.
 func ListCommand(s Session) *cobra.Command {
 	var all bool
 	var limit int
 	c := &cobra.Command{
-		Use: "approvals PROJECT", Short: "List what waits for approval, newest first", Args: s.Exactly("PROJECT"),
+		Use: "approvals PROJECT", Short: "List deployments that wait for approval, newest first", Args: s.Exactly("PROJECT"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := s.Project("approvals", args[0], project.Read)
 			if err != nil {
@@ -136,15 +136,15 @@ func ListCommand(s Session) *cobra.Command {
 			return s.list(name, list)
 		},
 	}
-	c.Flags().BoolVar(&all, "all", false, "those that have ended, too")
-	c.Flags().IntVarP(&limit, "limit", "n", 20, "show at most this many")
+	c.Flags().BoolVar(&all, "all", false, "include finished ones")
+	c.Flags().IntVarP(&limit, "limit", "n", 20, "show at most this many entries")
 	return s.JSONFlag(c)
 }
 
 func (s Session) list(name project.Name, list []approval.Request) error {
 	p := s.Printer()
 	if len(list) == 0 {
-		p.Line("nothing waits for approval")
+		p.Line("nothing is waiting for approval")
 	}
 	for _, r := range list {
 		d := r.Deployment

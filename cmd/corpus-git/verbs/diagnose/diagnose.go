@@ -26,7 +26,7 @@ import (
 type Doctor struct {
 	// Inspect checks the machine, the state, and the server's records of the projects.
 	Inspect func(ctx context.Context) []doctor.Finding
-	// Projects walks the trees of all projects; nil where no state is open. Then Relay asks the server that runs: its exit status, fault.Refused where none runs.
+	// Projects walks the trees of all projects; nil if no state is open. Then Relay asks the server that runs: its exit status, fault.Refused where none runs.
 	Projects func(ctx context.Context) []doctor.Finding
 	Relay    func(ctx context.Context, argv []string, stdout, stderr io.Writer) (int, error)
 }
@@ -44,15 +44,15 @@ type Session struct {
 
 type flags struct{ projects, fix, yes bool }
 
-// Command is the verb doctor. annotations are those of the command.
+// Command returns the verb doctor. annotations are those of the command.
 func Command(s Session, annotations map[string]string) *cobra.Command {
 	var f flags
 	c := &cobra.Command{
 		Use: "doctor", Short: "Check the server and its data for problems", Args: s.Exactly(), Annotations: annotations,
-		Long: "Looks at the machine, the state and the projects, and says what is wrong and what to do about it. --projects walks\n" +
-			"the trees of all projects, too: accounts, links, owners and modes, and accounts of projects that are gone.\n" +
-			"--fix looks at all of that, asks, and mends what can be mended: owners and modes, locks that a process left, links,\n" +
-			"missing accounts, and accounts of projects that are gone. What only a person can do keeps its hint.",
+		Long: "Checks the machine, the state and the projects, and suggests fixes for problems. --projects also walks\n" +
+			"the trees of all projects: accounts, links, owners and modes, and accounts of deleted projects.\n" +
+			"--fix looks at all of that, asks, and mends what can be fixed: owners and modes, locks that a process left, links,\n" +
+			"missing accounts, and accounts of deleted projects. Other problems are only reported.",
 		Example: "  corpus-git doctor\n  corpus-git doctor --fix",
 		RunE: func(*cobra.Command, []string) error {
 			if s.Remote {
@@ -61,17 +61,17 @@ func Command(s Session, annotations map[string]string) *cobra.Command {
 				}
 			}
 			if s.Inspect == nil {
-				return fault.New(fault.Internal, "doctor", "there is nothing to look with")
+				return fault.New(fault.Internal, "doctor", "doctor is not available here")
 			}
 			if s.JSON() && f.fix {
-				return fault.New(fault.Usage, "", "--fix asks and says what it did: leave --json away")
+				return fault.New(fault.Usage, "", "--fix is interactive and cannot be combined with --json")
 			}
 			return s.run(f)
 		},
 	}
-	c.Flags().BoolVar(&f.projects, "projects", false, "look at accounts, links, owners and modes of all projects, too")
-	c.Flags().BoolVar(&f.fix, "fix", false, "mend what can be mended, after a question")
-	c.Flags().BoolVar(&f.yes, "yes", false, "with --fix: do not ask")
+	c.Flags().BoolVar(&f.projects, "projects", false, "also check accounts, links, owners and modes of all projects")
+	c.Flags().BoolVar(&f.fix, "fix", false, "fix problems, after confirmation")
+	c.Flags().BoolVar(&f.yes, "yes", false, "with --fix: do not ask for confirmation")
 	return s.JSONFlag(c)
 }
 
@@ -126,14 +126,14 @@ func (s Session) ofProjects() ([]doctor.Finding, error) {
 	var out, errs bytes.Buffer
 	_, err := s.Relay(s.Context, []string{"doctor", "--projects", "--json"}, &out, &errs)
 	if fault.KindOf(err) == fault.Refused && err != nil {
-		return []doctor.Finding{{Check: status.Check{Name: "projects", Status: "skipped", Text: "accounts, links, owners and modes are looked at by the server, which does not run", Hint: "start it:  systemctl start corpus-git , or  corpus-git serve"}}}, nil
+		return []doctor.Finding{{Check: status.Check{Name: "projects", Status: "skipped", Text: "accounts, links, owners and modes are checked by the server, which is not running", Hint: "start it:  systemctl start corpus-git , or  corpus-git serve"}}}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	var doc status.Doctor
 	if err := json.Unmarshal(out.Bytes(), &doc); err != nil {
-		return nil, fault.New(fault.Internal, "doctor", "the server's answer cannot be read: %s", strings.TrimSpace(errs.String()))
+		return nil, fault.New(fault.Internal, "doctor", "cannot read the server's response: %s", strings.TrimSpace(errs.String()))
 	}
 	var found []doctor.Finding
 	for _, c := range doc.Checks {
@@ -155,7 +155,7 @@ func (s Session) relayed(ctx context.Context) error {
 	code, err := s.Relay(ctx, []string{"doctor", "--fix", "--yes"}, &out, s.Err)
 	p := s.Printer()
 	for line := range strings.Lines(out.String()) {
-		if strings.HasPrefix(line, "mended: ") || strings.HasPrefix(line, "not mended: ") { // the rest has been shown
+		if strings.HasPrefix(line, "fixed: ") || strings.HasPrefix(line, "not fixed: ") { // the rest has been shown
 			p.Line("%s", strings.TrimSuffix(line, "\n"))
 		}
 	}
@@ -163,7 +163,7 @@ func (s Session) relayed(ctx context.Context) error {
 		err = p.Err()
 	}
 	if err == nil && code != 0 {
-		err = fault.New(fault.Failed, "", "the server could not mend all of it")
+		err = fault.New(fault.Failed, "", "the server could not fix everything")
 	}
 	return err
 }
@@ -182,18 +182,18 @@ func (s Session) repair(found []doctor.Finding, yes bool) error {
 		}
 	}
 	if left > 0 {
-		p.Line("%s for a person: see the hints above", humanize.Plural(left, "problem is", "problems are"))
+		p.Line("%s to fix by hand: see the hints above", humanize.Plural(left, "problem is", "problems are"))
 	}
 	if len(todo) == 0 {
-		p.Line("nothing that can be mended here")
+		p.Line("nothing to fix")
 		return errorOr(p.Err(), verdict(found))
 	}
-	p.Line("to mend:")
+	p.Line("to fix:")
 	for _, f := range todo {
 		p.Line("  %s", f.Fix)
 	}
 	if !yes {
-		p.Line("go on? [y/N]")
+		p.Line("continue? [y/N]")
 		answer, _ := bufio.NewReader(io.LimitReader(s.In, 100)).ReadString('\n')
 		if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
 			return errorOr(p.Err(), fault.New(fault.Refused, "doctor --fix", "nothing was changed").WithHint("answer y, or add --yes"))
@@ -212,13 +212,13 @@ func (s Session) repair(found []doctor.Finding, yes bool) error {
 		}
 		if err != nil {
 			failed++
-			p.Line("not mended: %s: %v", f.Fix, err)
+			p.Line("not fixed: %s: %v", f.Fix, err)
 		} else if f.Once != "relay" { // the server has said what it did
-			p.Line("mended: %s", f.Fix)
+			p.Line("fixed: %s", f.Fix)
 		}
 	}
 	if failed > 0 {
-		return errorOr(p.Err(), fault.New(fault.Failed, "", "%s not mended", humanize.Plural(failed, "problem was", "problems were")))
+		return errorOr(p.Err(), fault.New(fault.Failed, "", "%s not fixed", humanize.Plural(failed, "problem was", "problems were")))
 	}
 	return errorOr(p.Err(), verdict(slices.DeleteFunc(found, func(f doctor.Finding) bool { return f.Do != nil })))
 }

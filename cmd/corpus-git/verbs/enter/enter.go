@@ -22,7 +22,7 @@ import (
 
 // Projects runs commands in projects.
 type Projects interface {
-	// Enter runs a command, for none a shell, on the terminal where there is one. begin is told what runs and as whom before it does, and may refuse.
+	// Enter runs a command, for none a shell, on the terminal if there is one. begin is told what runs and as whom before it does, and may refuse.
 	Enter(ctx context.Context, name project.Name, argv []string, t *terminal.Terminal, begin func(what, user string) error, stdin io.Reader, stdout, stderr io.Writer) (exit int, err error)
 }
 
@@ -30,7 +30,7 @@ type Projects interface {
 type Session struct {
 	nodes.Session
 	Projects Projects
-	// Terminal is the caller's, nil where there is none.
+	// Terminal is the caller's, nil if there is none.
 	Terminal *terminal.Terminal
 	// Remote: the caller is not on the machine. Allowed: those may enter who hold the right to.
 	Remote, Allowed bool
@@ -44,13 +44,13 @@ type Session struct {
 // maxAudited is how many characters of a command line the audit log keeps.
 const maxAudited = 1000
 
-// Command is the verb enter. annotations are those of the command.
+// Command returns the verb enter. annotations are those of the command.
 func Command(s Session, annotations map[string]string) *cobra.Command {
 	c := &cobra.Command{
 		Use: "enter PROJECT [--] [COMMAND [ARG...]]", Short: "Open a shell as the project's user",
-		Long: "Runs the shell of the project's user, or a command, in the live tree, in the environment of its steps with the key env\n" +
-			"of its configuration, and ends with its exit status. With a terminal it has one, too, and what it prints is not redacted.\n" +
-			"Over SSH that takes the permission shell, and the server's setting ssh_shell. It does not keep deployments out.",
+		Long: "Runs a shell, or a command, as the project's user in the live tree, with the environment of its steps and the key env\n" +
+			"of its configuration, and exits with its status. If you have a terminal, it gets one too, and its output is not redacted.\n" +
+			"Over SSH this requires the permission shell and the server's setting ssh_shell. Deployments can run at the same time.",
 		Example: "  corpus-git enter app\n  ssh -t -p 2222 deploy@server enter app\n  ssh -t -p 2222 deploy@server enter app -- ./manage.py shell",
 		Args: func(c *cobra.Command, args []string) error {
 			return s.Exactly("PROJECT")(c, args[:min(len(args), 1)])
@@ -70,8 +70,8 @@ func Command(s Session, annotations map[string]string) *cobra.Command {
 
 func (s Session) run(arg string, argv []string) error {
 	if s.Remote && !s.Allowed {
-		return s.Audited(audit.Entry{Action: "enter"}, fault.New(fault.Refused, "enter", "there are no shells over SSH on this server").
-			WithHint("whoever runs it can set  ssh_shell: true  and give the permission shell; one command without a terminal:  corpus-git run PROJECT COMMAND"))
+		return s.Audited(audit.Entry{Action: "enter"}, fault.New(fault.Refused, "enter", "shells over SSH are disabled on this server").
+			WithHint("an administrator can set  ssh_shell: true  and grant the permission shell; to run a command without a terminal:  corpus-git run PROJECT COMMAND"))
 	}
 	name, err := s.Project("enter", arg, project.Shell)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s Session) run(arg string, argv []string) error {
 	began, what := time.Time{}, ""
 	exit, err := s.Projects.Enter(ctx, name, argv, s.Terminal, func(command, user string) error {
 		if user == "" {
-			fmt.Fprintln(s.Err, "note: the project has no user of its own here; this runs as the server's")
+			fmt.Fprintln(s.Err, "note: projects have no users on this server; this runs as the server's user")
 		}
 		began, what = s.Now(), printable.Shorten(command, maxAudited)
 		return s.Audited(audit.Entry{Action: "enter", Project: string(name), Object: what}, nil)

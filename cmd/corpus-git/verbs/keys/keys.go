@@ -27,7 +27,7 @@ type KV interface {
 	Delete(ctx context.Context, key string, want *int64) error
 	Get(ctx context.Context, key string) (e kv.Entry, ok bool, err error)
 	List(ctx context.Context, prefix string) ([]kv.Entry, error)
-	// Since gives what changed after a revision, Changed is closed at the next change.
+	// Since returns what changed after a revision, Changed is closed at the next change.
 	Since(ctx context.Context, after int64) (out []kv.Entry, newest int64, err error)
 	Revision(ctx context.Context) (int64, error)
 	Changed() <-chan struct{}
@@ -41,11 +41,11 @@ type Session struct {
 	KV KV
 }
 
-// Command is the verb kv.
+// Command returns the verb kv.
 func Command(s Session) *cobra.Command {
-	c := s.Group("kv", "Keys with values that steps read, and that apply a project again when they change", get(s), set(s), del(s), list(s), watch(s), registers(s))
-	c.Long = "Keys below projects/NAME/ belong to a project: who may configure it reads and writes them. Those below shared/ and services/, which all projects see, are an administrator's.\n" +
-		"Steps read them as cfg.kv and by salt['kv.get'] (docs/guide/kv.md). They are no place for secrets: those belong to the pillar."
+	c := s.Group("kv", "Manage keys that steps can read and projects can watch", get(s), set(s), del(s), list(s), watch(s), registers(s))
+	c.Long = "Keys below projects/NAME/ belong to a project and require configure permission. Keys below shared/ and services/ are visible to all projects and require an administrator.\n" +
+		"Steps read keys with cfg.kv and salt['kv.get'] (docs/guide/kv.md). Do not store secrets in keys; use the pillar."
 	return c
 }
 
@@ -73,7 +73,7 @@ func get(s Session) *cobra.Command {
 			}
 			e, ok, err := s.KV.Get(s.Context, args[0])
 			if err == nil && !ok {
-				err = fault.New(fault.Refused, "kv", "there is no key %s", args[0])
+				err = fault.New(fault.Refused, "kv", "no key %s", args[0])
 			}
 			if err != nil {
 				return err
@@ -88,9 +88,9 @@ func get(s Session) *cobra.Command {
 	})
 }
 
-// want is the flag --if-revision.
+// want returns the flag --if-revision.
 func want(c *cobra.Command, to *int64) func() *int64 {
-	c.Flags().Int64Var(to, "if-revision", 0, "only if the key has this revision; 0: only if it is not there")
+	c.Flags().Int64Var(to, "if-revision", 0, "set only if the key has this revision; 0: only if it does not exist")
 	return func() *int64 {
 		if c.Flags().Changed("if-revision") {
 			return to
@@ -105,7 +105,7 @@ func set(s Session) *cobra.Command {
 	var only func() *int64
 	c := &cobra.Command{
 		Use: "set KEY VALUE", Short: "Set a key", Args: s.Exactly("KEY", "VALUE"),
-		Long: "Prints the revision of the key, which grows with each change of any key. The value that it has already changes nothing, but renews its lease.",
+		Long: "Prints the revision of the key, which increases with each change of any key. Setting the current value again only renews the lease.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			put := kv.Put{Key: args[0], Value: args[1], If: only(), By: s.Caller.Name}
 			if lease != "" {
@@ -131,7 +131,7 @@ func set(s Session) *cobra.Command {
 		},
 	}
 	only = want(c, &revision)
-	c.Flags().StringVar(&lease, "lease", "", "the key is deleted when it is not set again for so long, such as 30s; without it, it stays")
+	c.Flags().StringVar(&lease, "lease", "", "delete the key if it is not set again within this time, such as 30s")
 	return c
 }
 
@@ -154,7 +154,7 @@ func del(s Session) *cobra.Command {
 
 func list(s Session) *cobra.Command {
 	return s.JSONFlag(&cobra.Command{
-		Use: "list [PREFIX]", Short: "List the keys that begin with PREFIX, with their values", Args: s.Exactly("[PREFIX]"),
+		Use: "list [PREFIX]", Short: "List keys with a prefix, and their values", Args: s.Exactly("[PREFIX]"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			prefix := strings.Join(args, "")
 			if err := s.may("kv list", prefix); err != nil {
@@ -181,7 +181,7 @@ const maxRegistered = 1 << 20
 
 func registers(s Session) *cobra.Command {
 	return &cobra.Command{
-		Use: "register NODE", Short: "Say which services run on an agent's machine, as JSON on standard input", Hidden: true, Args: s.Exactly("NODE"),
+		Use: "register NODE", Short: "Register the services of an agent's machine, as JSON on standard input", Hidden: true, Args: s.Exactly("NODE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := nodes.OfAgent(s.Session, args[0]); err != nil {
 				return s.Audited(audit.Entry{Action: "kv register", Object: args[0]}, err)
@@ -202,9 +202,9 @@ func registers(s Session) *cobra.Command {
 func watch(s Session) *cobra.Command {
 	var after int64
 	c := &cobra.Command{
-		Use: "watch PREFIX", Short: "Print changes of the keys that begin with PREFIX, until it is interrupted", Args: s.Exactly("PREFIX"),
-		Long: "A line for each change, or with --json a document: revision, key and value, or - for a key that is gone. Of a key that changes several times in a moment it may show the last change only.\n" +
-			"--after N begins behind revision N, so that nothing is lost between two runs.",
+		Use: "watch PREFIX", Short: "Print changes of keys with a prefix, until interrupted", Args: s.Exactly("PREFIX"),
+		Long: "Prints a line for each change, or with --json a document: revision, key and value, or - for a deleted key. Rapid changes of a key may be combined.\n" +
+			"--after N starts after revision N, so that no change is lost between two runs.",
 	}
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if err := s.may("kv watch", args[0]); err != nil {
@@ -258,6 +258,6 @@ func watch(s Session) *cobra.Command {
 			}
 		}
 	}
-	c.Flags().Int64Var(&after, "after", 0, "begin behind this revision; default: now")
+	c.Flags().Int64Var(&after, "after", 0, "start after this revision; default: now")
 	return s.JSONFlag(c)
 }

@@ -24,7 +24,7 @@ type Fleet interface {
 	Remove(ctx context.Context, name string) error
 	// Drain leaves a node out of rollouts, or takes it in again.
 	Drain(ctx context.Context, name string, drained bool) (changed bool, err error)
-	// History are the rollouts of a project, of all for "", the newest first.
+	// History returns the rollouts of a project, of all for "", the newest first.
 	History(ctx context.Context, name project.Name) ([]*fleet.Progress, error)
 	// Attach offers a stream of a node's agent whose key valid finds good, and returns when it is not needed any more.
 	Attach(ctx context.Context, name string, valid func() error, in io.Reader, out io.Writer) error
@@ -45,7 +45,7 @@ type Access interface {
 	FindPrincipal(ctx context.Context, name string) (access.Principal, error)
 	AddKeyTo(ctx context.Context, by access.Identity, k access.NewKey) (access.Key, error)
 	RemoveKey(ctx context.Context, by access.Identity, name string) error
-	// FindByName gives one key; an unknown name is fault.Refused.
+	// FindByName returns one key; an unknown name is fault.Refused.
 	FindByName(ctx context.Context, name string) (access.Key, error)
 }
 

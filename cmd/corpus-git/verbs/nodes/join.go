@@ -34,7 +34,7 @@ const (
 	maxTokenLife = 7 * 24 * time.Hour
 )
 
-// hasKey gives the fingerprint of the key of a name, "" where there is none.
+// hasKey returns the fingerprint of the key of a name, "" if there is none.
 func hasKey(s Session, name string) (fingerprint string, err error) {
 	k, err := s.Access.FindByName(s.Context, name)
 	if fault.KindOf(err) == fault.Refused {
@@ -109,9 +109,9 @@ func token(s Session, verb, node, life, hub string) (string, error) {
 func nodeToken(s Session) *cobra.Command {
 	var life, hub string
 	c := &cobra.Command{
-		Use: "token NAME", Short: "Make a token by which a machine joins as a node and dials in, once",
-		Long: "On that machine  corpus-git agent --join TOKEN  makes a key of its own, and joins with it; the token joins nobody after that, and not after --for.\n" +
-			"It is secret, and shown now only: the server keeps the public half of a key. A token that was made for the node before is void.",
+		Use: "token NAME", Short: "Create a token for a machine to join as a node",
+		Long: "On that machine  corpus-git agent --join TOKEN  generates a key and joins with it. The token is valid once, until --for has passed.\n" +
+			"It is secret and shown only once. An earlier token for the node becomes invalid.",
 		Args: s.Exactly("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			text, err := token(s, "node token", args[0], life, hub)
@@ -123,7 +123,7 @@ func nodeToken(s Session) *cobra.Command {
 			return p.Err()
 		},
 	}
-	c.Flags().StringVar(&life, "for", tokenLife, "how long it joins, such as 1h; seven days at most")
+	c.Flags().StringVar(&life, "for", tokenLife, "how long the token is valid, such as 1h; at most seven days")
 	c.Flags().StringVar(&hub, "hub", "", "`HOST:PORT` at which the machine reaches this server's ssh port (default: its public address)")
 	return c
 }
@@ -157,12 +157,12 @@ runcmd:
 func nodeCloudInit(s Session) *cobra.Command {
 	var life, hub, from, sum string
 	c := &cobra.Command{
-		Use: "cloud-init NAME", Short: "Print user data that turns a fresh machine into a node",
-		Long: "A #cloud-config: it fetches the program from --program, checks its --sha256, and starts an agent that joins with a token, as node token makes it.",
+		Use: "cloud-init NAME", Short: "Print cloud-init user data that turns a new machine into a node",
+		Long: "Prints a #cloud-config that downloads the program from --program, checks its --sha256, and starts an agent that joins with a new token.",
 		Args: s.Exactly("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if !strings.HasPrefix(from, "https://") && !strings.HasPrefix(from, "http://") || strings.ContainsAny(from, "'\"\\ \n") || len(sum) != 64 || strings.Trim(sum, "0123456789abcdef") != "" {
-				return fault.New(fault.Usage, "", "--program URL  says where the machine gets corpus-git, and  --sha256 SUM  what it must be")
+				return fault.New(fault.Usage, "", "--program URL  and  --sha256 SUM  of the program corpus-git are required")
 			}
 			text, err := token(s, "node cloud-init", args[0], life, hub)
 			if err := s.Audited(audit.Entry{Action: "node cloud-init", Object: args[0]}, err); err != nil {
@@ -172,7 +172,7 @@ func nodeCloudInit(s Session) *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().StringVar(&life, "for", "24h", "how long the token joins; seven days at most")
+	c.Flags().StringVar(&life, "for", "24h", "how long the token is valid; at most seven days")
 	c.Flags().StringVar(&hub, "hub", "", "`HOST:PORT` at which the machine reaches this server's ssh port (default: its public address)")
 	c.Flags().StringVar(&from, "program", "", "`URL` of the program corpus-git for the machine")
 	c.Flags().StringVar(&sum, "sha256", "", "its SHA-256, in hexadecimal")
@@ -182,7 +182,7 @@ func nodeCloudInit(s Session) *cobra.Command {
 // requireOwnNode refuses callers other than the agent of the node.
 func requireOwnNode(s Session, node string) error {
 	if s.Caller.Name != principal(node) || s.Caller.Fingerprint == "" {
-		return fault.New(fault.Refused, "", "that is for the agent of the node %s", node)
+		return fault.New(fault.Refused, "", "only the agent of the node %s can do this", node)
 	}
 	return nil
 }
@@ -196,7 +196,7 @@ func nodeJoin(s Session) *cobra.Command {
 			if err == nil {
 				var fp string
 				if fp, err = hasKey(s, tokenKey(node)); err == nil && fp != s.Caller.Fingerprint {
-					err = fault.New(fault.Refused, "", "a token joins once")
+					err = fault.New(fault.Refused, "", "a token can be used once")
 				}
 			}
 			if err == nil {

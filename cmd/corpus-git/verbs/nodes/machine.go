@@ -23,14 +23,14 @@ func OfAgent(s Session, node string) error {
 	}
 	fp, err := hasKey(s, agentKey(node))
 	if err == nil && fp != s.Caller.Fingerprint {
-		err = fault.New(fault.Refused, "", "that is not the key of the agent of %s", node)
+		err = fault.New(fault.Refused, "", "this is not the key of the agent of %s", node)
 	}
 	return err
 }
 
 func nodePublish(s Session) *cobra.Command {
 	return &cobra.Command{
-		Use: publishVerb + " NAME", Short: "Say what an agent's machine is, as JSON on standard input", Hidden: true, Args: s.Exactly("NAME"),
+		Use: publishVerb + " NAME", Short: "Report the facts of an agent's machine, as JSON on standard input", Hidden: true, Args: s.Exactly("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error { return publish(s, args[0]) },
 	}
 }
@@ -45,7 +45,7 @@ func publish(s Session, node string) error {
 	}
 	var said fleet.NodeReport
 	if err := json.Unmarshal(text, &said); err != nil || len(text) > maxPublished {
-		return fault.New(fault.Refused, "", "what %s says of itself is not a JSON object of at most %d bytes", node, maxPublished)
+		return fault.New(fault.Refused, "", "the report of %s is not a JSON object of at most %d bytes", node, maxPublished)
 	}
 	said.Seen = s.Now()
 	return s.Fleet.RecordReport(s.Context, node, said)
@@ -53,9 +53,9 @@ func publish(s Session, node string) error {
 
 func nodeKnownHosts(s Session) *cobra.Command {
 	return &cobra.Command{
-		Use: "known-hosts [NAME]", Short: "Print the ssh host keys of the nodes, as lines for known_hosts",
-		Long: "What each node said over the connection by which this server knows it: an agent's own key, or a host key of ssh. So a machine that cloud-init has made can be\n" +
-			"logged in to without believing the network.",
+		Use: "known-hosts [NAME]", Short: "Print the ssh host keys of nodes, as lines for known_hosts",
+		Long: "The host keys that each node reported over its authenticated connection. So you can log in to a machine set up by cloud-init\n" +
+			"without trusting the network.",
 		Example: "  corpus-git node known-hosts web1 >> ~/.ssh/known_hosts", Args: s.Exactly("[NAME]"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := s.Admin("node known-hosts", arg(args, 0)); err != nil {
@@ -73,7 +73,7 @@ func nodeKnownHosts(s Session) *cobra.Command {
 			p := s.Printer()
 			for _, n := range list {
 				if len(args) > 0 && len(n.HostKeys) == 0 {
-					return fault.New(fault.Refused, "", "%s has not said its host keys yet", n.Name).WithHint("it does when its agent connects, or with the next deployment there")
+					return fault.New(fault.Refused, "", "%s has not reported its host keys yet", n.Name).WithHint("it does so when its agent connects, or with the next deployment there")
 				}
 				for _, k := range n.HostKeys {
 					f := strings.Fields(k)
@@ -88,9 +88,9 @@ func nodeKnownHosts(s Session) *cobra.Command {
 func nodeUpgrade(s Session) *cobra.Command {
 	var file string
 	c := &cobra.Command{
-		Use: "upgrade NAME", Short: "Replace the program of a node's agent by this server's",
-		Long: "The program is sent signed. The agent runs it, and it must reach this server within two minutes: else the agent goes back to the program that it had, and this ends with\n" +
-			"the reason. Nothing may be deployed on the node meanwhile. Nodes that are reached by ssh get the program with each deployment.",
+		Use: "upgrade NAME", Short: "Upgrade the program of a node's agent",
+		Long: "Sends this server's program, signed. The agent starts it, and it must connect to this server within two minutes; otherwise the agent continues with the old program, and the command fails with\n" +
+			"the reason. Refused while a deployment runs on the node. Nodes reached by ssh get the program with each deployment.",
 		Args: s.Exactly("NAME"),
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
@@ -110,6 +110,6 @@ func nodeUpgrade(s Session) *cobra.Command {
 		p.Line("%s runs corpus-git %s", args[0], printable.Text(release))
 		return p.Err()
 	}
-	c.Flags().StringVar(&file, "file", "", "another corpus-git than this server's: `FILE`, for the node's kind of machine")
+	c.Flags().StringVar(&file, "file", "", "use the program `FILE` (for the node's architecture) instead of this server's")
 	return c
 }

@@ -13,12 +13,12 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// NodeCommand is the verb node.
+// NodeCommand returns the verb node.
 func NodeCommand(s Session) *cobra.Command {
 	c := &cobra.Command{
-		Use: "node", Short: "The machines on which projects with nodes are deployed",
-		Long: "A project whose pillar has a nodes.yaml is deployed on the machines that it names, each by its own pipeline (docs/guide/nodes.md). Which machines\n" +
-			"there are, an administrator says here; they are reached by ssh, as the server's user.",
+		Use: "node", Short: "Manage the machines that projects are deployed to",
+		Long: "A project whose pillar contains nodes.yaml is deployed to the machines it names, each with its own pipeline (docs/guide/nodes.md). Administrators\n" +
+			"register the machines here. The server connects to them by ssh, as its own user.",
 	}
 	c.AddCommand(nodeAdd(s), nodeList(s), nodeShow(s), nodeDrain(s, true), nodeDrain(s, false), nodeRemove(s), nodeToken(s), nodeCloudInit(s), nodeUpgrade(s), nodeKnownHosts(s), nodeJoin(s), nodeAttach(s), nodePublish(s))
 	return c
@@ -29,8 +29,8 @@ func nodeAdd(s Session) *cobra.Command {
 	var ssh SSHFlags
 	c := &cobra.Command{
 		Use: "add NAME", Short: "Add a node",
-		Long: "Its host key must be in the known_hosts of the server's user, and the login must need no password:\n" +
-			"ssh -o BatchMode=yes USER@HOST true  as that user ends without a question.",
+		Long: "The node's host key must be in known_hosts of the server's user, and the login must work without a password:\n" +
+			"ssh -o BatchMode=yes USER@HOST true  must succeed as that user.",
 		Example: "  corpus-git node add web1 --ssh root@web1.example.org\n  corpus-git node add web2 --ssh deploy@10.0.0.2 -p 2222 -i /root/.ssh/nodes",
 		Args:    s.Exactly("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -38,7 +38,7 @@ func nodeAdd(s Session) *cobra.Command {
 				return err
 			}
 			if n.Target == "" {
-				return fault.New(fault.Usage, "", "--ssh USER@HOST says how the node is reached")
+				return fault.New(fault.Usage, "", "--ssh USER@HOST is required")
 			}
 			n.Options = ssh.Options()
 			n.Name, n.Added, n.AddedBy = args[0], s.Now(), s.Caller.Name
@@ -47,14 +47,14 @@ func nodeAdd(s Session) *cobra.Command {
 			}
 			p := s.Printer()
 			p.Line("added %s  %s", n.Name, printable.Text(n.Target))
-			p.Line("  a project is deployed there once the nodes.yaml of its pillar names it")
+			p.Line("  to deploy a project there, add the node to nodes.yaml of its pillar")
 			return p.Err()
 		},
 	}
 	f := c.Flags()
 	f.StringVar(&n.Target, "ssh", "", "destination of ssh: [user@]host, or a name of ssh_config")
 	ssh.Register(f)
-	f.StringVar(&n.Root, "remote-root", "", "the root there (default: /srv for root, srv in the home of others)")
+	f.StringVar(&n.Root, "remote-root", "", "the root directory there (default: /srv for root, otherwise ~/srv)")
 	return c
 }
 
@@ -130,9 +130,9 @@ func nodeShow(s Session) *cobra.Command {
 }
 
 func nodeDrain(s Session, drained bool) *cobra.Command {
-	verb, short, is := "drain", "Leave a node out of deployments", "left out of deployments"
+	verb, short, is := "drain", "Exclude a node from deployments", "excluded from deployments"
 	if !drained {
-		verb, short, is = "undrain", "Take a node into deployments again", "in deployments"
+		verb, short, is = "undrain", "Include a node in deployments again", "included in deployments"
 	}
 	return &cobra.Command{
 		Use: verb + " NAME", Short: short, Args: s.Exactly("NAME"),
@@ -158,7 +158,7 @@ func nodeDrain(s Session, drained bool) *cobra.Command {
 func nodeRemove(s Session) *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
-		Use: "remove NAME", Short: "Remove a node; what is deployed there stays", Args: s.Exactly("NAME"),
+		Use: "remove NAME", Short: "Remove a node, and leave what is deployed there", Args: s.Exactly("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := s.Admin("node remove", args[0]); err != nil {
 				return err
@@ -167,7 +167,7 @@ func nodeRemove(s Session) *cobra.Command {
 				return err
 			}
 			if !yes {
-				return fault.New(fault.Refused, "node remove", "%s would be forgotten; what is deployed there stays", args[0]).
+				return fault.New(fault.Refused, "node remove", "%s would be removed; what is deployed there stays", args[0]).
 					WithHint("confirm with --yes:  corpus-git node remove %s --yes", args[0])
 			}
 			err := s.Fleet.Remove(s.Context, args[0])

@@ -13,9 +13,9 @@ import (
 	"corpus-git/project"
 )
 
-// RolloutCommand is the verb rollout.
+// RolloutCommand returns the verb rollout.
 func RolloutCommand(s Session) *cobra.Command {
-	return s.Group("rollout", "The deployments of projects on their nodes", rolloutList(s), rolloutShow(s),
+	return s.Group("rollout", "Show and control rollouts to nodes", rolloutList(s), rolloutShow(s),
 		rolloutPause(s, true), rolloutPause(s, false), rolloutCancel(s), rolloutRetry(s))
 }
 
@@ -33,7 +33,7 @@ func state(p *fleet.Progress) string {
 	return p.State
 }
 
-// nodeCounts is how many nodes are in which state, for people.
+// nodeCounts returns how many nodes are in which state, for people.
 func nodeCounts(p *fleet.Progress) string {
 	n := p.Count()
 	var parts []string
@@ -72,7 +72,7 @@ func rolloutList(s Session) *cobra.Command {
 	})
 }
 
-// find is the rollout of a project whose ID begins with prefix, for "" the newest.
+// find returns the rollout of a project whose ID begins with prefix, for "" the newest.
 func find(s Session, name project.Name, prefix string) (*fleet.Progress, error) {
 	list, err := s.Fleet.History(s.Context, name)
 	if err != nil {
@@ -98,7 +98,7 @@ func arg(args []string, i int) string {
 
 func rolloutShow(s Session) *cobra.Command {
 	return s.JSONFlag(&cobra.Command{
-		Use: "show PROJECT [ROLLOUT]", Short: "Show how far a rollout is, node by node; the newest without ROLLOUT", Args: s.Exactly("PROJECT", "[ROLLOUT]"),
+		Use: "show PROJECT [ROLLOUT]", Short: "Show the progress of a rollout (default: the newest)", Args: s.Exactly("PROJECT", "[ROLLOUT]"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := s.Project("rollout show", args[0], project.Read)
 			if err != nil {
@@ -139,9 +139,9 @@ func rolloutShow(s Session) *cobra.Command {
 }
 
 func rolloutPause(s Session, paused bool) *cobra.Command {
-	verb, short, is := "pause", "Begin no further node; those that are begun end what they do", "paused"
+	verb, short, is := "pause", "Pause a rollout: start no further node", "paused"
 	if !paused {
-		verb, short, is = "resume", "Go on with a rollout that is paused", "not paused"
+		verb, short, is = "resume", "Resume a paused rollout", "not paused"
 	}
 	return &cobra.Command{
 		Use: verb + " PROJECT", Short: short, Args: s.Exactly("PROJECT"),
@@ -167,7 +167,7 @@ func rolloutPause(s Session, paused bool) *cobra.Command {
 
 func rolloutCancel(s Session) *cobra.Command {
 	return &cobra.Command{
-		Use: "cancel PROJECT", Short: "End a rollout; the nodes are rolled back as on_failure says", Args: s.Exactly("PROJECT"),
+		Use: "cancel PROJECT", Short: "Cancel a rollout and roll back nodes according to on_failure", Args: s.Exactly("PROJECT"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := s.Project("rollout cancel", args[0], project.Deploy)
 			if err != nil {
@@ -175,7 +175,7 @@ func rolloutCancel(s Session) *cobra.Command {
 			}
 			r, err := find(s, name, "")
 			if err == nil && r.Complete() {
-				err = fault.New(fault.Refused, "rollout cancel", "nothing is rolled out to the nodes of %s", name).WithHint("corpus-git rollout list %s", name)
+				err = fault.New(fault.Refused, "rollout cancel", "no rollout of %s is running", name).WithHint("corpus-git rollout list %s", name)
 			}
 			if err != nil {
 				return err
@@ -188,9 +188,9 @@ func rolloutCancel(s Session) *cobra.Command {
 func rolloutRetry(s Session) *cobra.Command {
 	var verbose, missing bool
 	c := &cobra.Command{
-		Use: "retry PROJECT", Short: "Deploy what the newest rollout brought on the nodes on which it is not live",
-		Long: "A new deployment of the same commits, on those nodes only: those that failed, were missing, or were not begun. Where the branch had not moved it\n" +
-			"moves when it ends well. Nodes on which the commits are live already are left alone.",
+		Use: "retry PROJECT", Short: "Deploy the newest rollout to nodes where it is not live",
+		Long: "Starts a new deployment of the same commits on the nodes that failed, were skipped, or were not started. If the branch had not moved, it\n" +
+			"moves on success. Nodes where the commits are already live are not touched.",
 		Args: s.Exactly("PROJECT"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := s.Project("rollout retry", args[0], project.Deploy)
@@ -209,6 +209,6 @@ func rolloutRetry(s Session) *cobra.Command {
 			return s.Deploy("rollout retry", d, verbose)
 		},
 	}
-	c.Flags().BoolVar(&missing, "allow-missing", false, "leave out nodes that are not ready")
+	c.Flags().BoolVar(&missing, "allow-missing", false, "skip nodes that are not ready")
 	return s.RunFlags(c, &verbose)
 }

@@ -12,11 +12,11 @@ type SSHFlags struct {
 func (o *SSHFlags) Register(f *pflag.FlagSet) {
 	f.StringVarP(&o.port, "port", "p", "", "port of ssh there")
 	f.StringVarP(&o.identity, "identity", "i", "", "private key `FILE` of ssh")
-	f.StringVarP(&o.jump, "jump", "J", "", "connect by way of this `HOST` (ProxyJump)")
-	f.StringSliceVar(&o.options, "ssh-option", nil, "further options of ssh, as after its -o, separated by commas")
+	f.StringVarP(&o.jump, "jump", "J", "", "connect through this `HOST` (ProxyJump)")
+	f.StringSliceVar(&o.options, "ssh-option", nil, "additional ssh options, as for ssh -o, separated by commas")
 }
 
-// Options are the arguments for ssh(1).
+// Options returns the arguments for ssh(1).
 func (o *SSHFlags) Options() (out []string) {
 	for _, f := range []struct{ flag, value string }{{"-p", o.port}, {"-i", o.identity}, {"-J", o.jump}} {
 		if f.value != "" {

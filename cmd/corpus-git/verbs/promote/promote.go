@@ -33,7 +33,7 @@ type Session struct {
 	AboutSettings string
 }
 
-// Command is the verb promote.
+// Command returns the verb promote.
 func Command(s Session) *cobra.Command {
 	var q local.Promotion
 	var verbose, plan bool
@@ -71,7 +71,7 @@ func Command(s Session) *cobra.Command {
 	c.Flags().StringVar(&q.Environment, "env", "", "the `ENVIRONMENT` that the project has from then on")
 	c.Flags().BoolVar(&q.WithPillar, "pillar", false, "the commit of the pillar, too")
 	c.Flags().BoolVar(&how.Forced, "force", false, "even where what is live is not part of what comes; in dev: overwrite files that were changed by hand")
-	c.Flags().BoolVar(&how.AllowMissing, "allow-missing", false, "leave out nodes that are not ready")
+	c.Flags().BoolVar(&how.AllowMissing, "allow-missing", false, "skip nodes that are not ready")
 	c.Flags().BoolVar(&plan, "plan", false, "show what it would change, and change nothing")
 	return s.RunFlags(c, &verbose)
 }

@@ -37,15 +37,15 @@ type Document struct {
 	Values  []project.Explained `json:"values,omitempty"`
 }
 
-// Command is the verb recipe.
+// Command returns the verb recipe.
 func Command(s Session) *cobra.Command {
-	return s.Group("recipe", "The folder .salt of what is live, and what it is made of", show(s))
+	return s.Group("recipe", "Show the recipe of the live release", show(s))
 }
 
 func show(s Session) *cobra.Command {
 	var values bool
 	c := &cobra.Command{
-		Use: "show PROJECT", Short: "Show from which recipe each file is, and with --values each value of PILLAR.sample", Args: s.Exactly("PROJECT"),
+		Use: "show PROJECT", Short: "Show which recipe each file comes from", Args: s.Exactly("PROJECT"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			right := project.Read
 			if values {
@@ -65,7 +65,7 @@ func show(s Session) *cobra.Command {
 			return list(s, doc)
 		},
 	}
-	c.Flags().BoolVar(&values, "values", false, "show each value that a PILLAR.sample says, what other layers say of it, and where")
+	c.Flags().BoolVar(&values, "values", false, "also show the values of all PILLAR.sample files, with other layers")
 	return s.JSONFlag(c)
 }
 

@@ -52,7 +52,7 @@ type Handler struct {
 	Pusher project.Pusher
 	// Audited records what a request did.
 	Audited func(e audit.Entry, err error) error
-	// Upgrader replaces the program of this machine's agent; nil where no agent dials in.
+	// Upgrader replaces the program of this machine's agent; nil if no agent dials in.
 	Upgrader func(ctx context.Context, in *bufio.Reader) error
 	// ExitStatus is the exit status of a deployment's result.
 	ExitStatus func(project.Result) int

@@ -8,7 +8,7 @@ import (
 	"corpus-git/project/demands"
 )
 
-// Lines are those that  deployments PROJECT DEPLOYMENT  prints: a line for each signature, and the text of a push certificate, indented.
+// Lines returns those that  deployments PROJECT DEPLOYMENT  prints: a line for each signature, and the text of a push certificate, indented.
 func Lines(list []demands.Signature) (out []string) {
 	for _, s := range list {
 		line := "signed " + s.String()

@@ -24,11 +24,11 @@ type Session struct {
 	Deployments func(ctx context.Context, name project.Name, limit int) ([]project.Record, error)
 }
 
-// Command is the verb.
+// Command returns the verb.
 func Command(s Session) *cobra.Command {
 	var limit int
 	c := &cobra.Command{
-		Use: "statistics PROJECT", Short: "Show how often deployments succeed, and how long they and their steps take", Args: s.Exactly("PROJECT"),
+		Use: "statistics PROJECT", Short: "Show success rate and duration of deployments and steps", Args: s.Exactly("PROJECT"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := s.Project("statistics", args[0], project.Read)
 			if err != nil {
@@ -48,7 +48,7 @@ func Command(s Session) *cobra.Command {
 			return s.print(doc)
 		},
 	}
-	c.Flags().IntVarP(&limit, "limit", "n", status.StatisticsOf, "the newest deployments that are counted")
+	c.Flags().IntVarP(&limit, "limit", "n", status.StatisticsOf, "how many of the newest deployments to count")
 	return s.JSONFlag(c)
 }
 

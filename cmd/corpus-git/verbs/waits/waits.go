@@ -33,11 +33,11 @@ type Session struct {
 	Find func(name project.Name, prefix string) (project.ID, error)
 }
 
-// WaitsCommand is the verb waits.
+// WaitsCommand returns the verb waits.
 func WaitsCommand(s Session) *cobra.Command {
 	var limit int
 	c := &cobra.Command{
-		Use: "waits PROJECT", Short: "List what deployments wait for, newest first, and which signals are missing", Args: s.Exactly("PROJECT"),
+		Use: "waits PROJECT", Short: "List waits of deployments, newest first, with missing signals", Args: s.Exactly("PROJECT"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := s.Project("waits", args[0], project.Read)
 			if err != nil {
@@ -56,14 +56,14 @@ func WaitsCommand(s Session) *cobra.Command {
 			return s.list(list)
 		},
 	}
-	c.Flags().IntVarP(&limit, "limit", "n", 20, "show at most this many")
+	c.Flags().IntVarP(&limit, "limit", "n", 20, "show at most this many entries")
 	return s.JSONFlag(c)
 }
 
 func (s Session) list(list []signals.WaitStatus) error {
 	p := s.Printer()
 	if len(list) == 0 {
-		p.Line("nothing was waited for yet")
+		p.Line("no waits yet")
 	}
 	for _, w := range list {
 		when := humanize.Age(s.Now(), w.Since)
@@ -88,12 +88,12 @@ func (s Session) list(list []signals.WaitStatus) error {
 	return p.Err()
 }
 
-// SignalCommand is the verb signal.
+// SignalCommand returns the verb signal.
 func SignalCommand(s Session) *cobra.Command {
 	var g signals.Given
 	var status, data, deployment string
 	c := &cobra.Command{
-		Use: "signal PROJECT WAIT", Short: "Tell a deployment that waits to go on, or that it failed", Args: s.Exactly("PROJECT", "WAIT"),
+		Use: "signal PROJECT WAIT", Short: "Send a signal to a waiting deployment", Args: s.Exactly("PROJECT", "WAIT"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := s.Project("signal", args[0], project.Deploy)
 			if err != nil {
@@ -120,15 +120,15 @@ func SignalCommand(s Session) *cobra.Command {
 			if answer.Counted {
 				p.Line("%s: %s", answer.Wait, answer.Progress())
 			} else {
-				p.Line("%s: that signal had come before; %s", answer.Wait, answer.Progress())
+				p.Line("%s: this signal was already received; %s", answer.Wait, answer.Progress())
 			}
 			return p.Err()
 		},
 	}
-	c.Flags().StringVar(&g.ID, "id", "", "who signals, as the wait calls it; the next number without it")
-	c.Flags().StringVar(&status, "status", string(signals.Success), "SUCCESS, or FAILURE: the wait fails at once")
-	c.Flags().StringVar(&g.Reason, "reason", "", "why, for people")
-	c.Flags().StringVar(&data, "data", "", "`JSON` for the steps that follow")
-	c.Flags().StringVar(&deployment, "deployment", "", "the `DEPLOYMENT` that waits; the newest with such a wait without it")
+	c.Flags().StringVar(&g.ID, "id", "", "the ID of the signal; default: the next number")
+	c.Flags().StringVar(&status, "status", string(signals.Success), "SUCCESS or FAILURE; FAILURE ends the wait immediately")
+	c.Flags().StringVar(&g.Reason, "reason", "", "the reason, for people")
+	c.Flags().StringVar(&data, "data", "", "`JSON` data for later steps")
+	c.Flags().StringVar(&deployment, "deployment", "", "the waiting `DEPLOYMENT`; default: the newest with this wait")
 	return s.JSONFlag(c)
 }

@@ -19,7 +19,7 @@ type Ini struct {
 	raw        bool // percent signs mean nothing
 }
 
-// IniOptions are the options of ConfigParser that are built in.
+// IniOptions returns the options of ConfigParser that are built in.
 func IniOptions() []string { return []string{"allow_no_value", "delimiters", "interpolation"} }
 
 // NewIni reads the options of a serializer; the error names one that is not known or can't be used.
@@ -57,7 +57,7 @@ const untold = "'…'"
 // iniRef matches a value's reference to another option.
 var iniRef = regexp.MustCompile(`%\(([^)]+)\)s`)
 
-// Write is the text of a mapping of sections.
+// Write returns the text of a mapping of sections.
 func (f Ini) Write(data any) (string, error) {
 	d, ok := data.(*py.Dict)
 	if !ok {
@@ -143,7 +143,7 @@ type iniReader struct {
 // iniHeader matches the line of a section.
 var iniHeader = regexp.MustCompile(`^\[(.+)\]`)
 
-// Read gives the sections with their options, those of DEFAULT in each. The error's text is Python's.
+// Read returns the sections with their options, those of DEFAULT in each. The error's text is Python's.
 func (f Ini) Read(file, text string) (*py.Dict, error) {
 	r := iniReader{f: f, file: file, sections: py.NewDict(), defaults: py.NewDict(), seen: map[[2]string]bool{}}
 	if err := r.lines(text); err != nil {
@@ -319,7 +319,7 @@ func interpolate(b *strings.Builder, option, section, rest string, all *py.Dict,
 	return nil
 }
 
-// Bool is the truth of an option.
+// Bool returns the truth of an option.
 func Bool(d *py.Dict, key string, def bool) bool {
 	if v, ok := d.GetStr(key); ok {
 		return py.Truth(v)

@@ -43,7 +43,7 @@ func Toml(data any) (string, error) {
 	return text, nil
 }
 
-// tomlSections is a table's own text, and the tables in it.
+// tomlSections returns a table's own text, and the tables in it.
 func tomlSections(data any, above string) (text string, tables *py.Dict, err error) {
 	if above != "" && !strings.HasSuffix(above, ".") {
 		above += "."
