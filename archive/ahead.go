@@ -3,9 +3,6 @@ package archive
 import (
 	"context"
 	"sync"
-	"time"
-
-	"corpus-git/archive/tree"
 )
 
 // ahead is background work that began while a deployment of the project runs (Ahead), which does not hold it up. Once that deployment has
@@ -49,13 +46,13 @@ func closed(c <-chan struct{}) bool {
 // Ahead does while a deployment runs what Prepare would do after it, so that one that follows at once need not wait. It is called when the
 // deployment's archive is made and its tree is checked out, by a goroutine of its own, and returns when the work has ended.
 //
-// It is for the trees that a Make would pack (at least Config.HandOver files with little content), where there is no spare tree. Of a
-// project whose first archive was just made, and is empty, it copies the live tree; what is missing, or was changed by the steps, is copied by
-// Prepare or Make. Where deployments follow each other within ten seconds it packs the archive that was just made, and publishes the result when the
-// deployment has ended: until then the archive is a folder. A Make that comes earlier waits for that.
+// It is for the trees that a Make would pack (at least Config.HandOver files with little content), where there is no spare tree and
+// deployments follow each other within ten seconds: it packs the archive that was just made, and publishes the result when the
+// deployment has ended. Until then the archive is a folder. A Make that comes earlier waits for that. A first deployment has nothing to pack; its
+// tree is copied by Prepare once it is live, as a copy that is made meanwhile would be synced with it.
 //
 // It only saves work, so it reports nothing. A crash leaves what one of Compact leaves. It does nothing while other background work runs.
-func (s *Store) Ahead(ctx context.Context, p Policy) {
+func (s *Store) Ahead(ctx context.Context) {
 	own := s.gate.waiting()
 	if own == nil || s.cfg.NoSpare || s.hasSpare() {
 		return
@@ -77,32 +74,9 @@ func (s *Store) Ahead(ctx context.Context, p Policy) {
 		return
 	}
 	defer over()
-	all, err := s.List()
-	switch {
-	case err != nil || len(all) == 0:
-	case all[0].Sizes.Files == 0:
-		w.copyFirst(p)
-	default:
+	if all, err := s.List(); err == nil && len(all) > 0 && all[0].Sizes.Files > 0 {
 		w.packAhead()
 	}
-}
-
-// copyFirst makes the spare tree of a project that is deployed for the first time.
-func (w *compaction) copyFirst(p Policy) {
-	s := w.s
-	if p.MaxBytes > 0 {
-		return // how much the tree takes is known when the deployment has ended
-	}
-	// What was written at the time of a scan is taken to have changed since: the checkout has just ended.
-	settled := time.NewTimer(tree.RacyWindow)
-	defer settled.Stop()
-	select {
-	case <-settled.C:
-	case <-w.ctx.Done():
-		return
-	}
-	defer s.use(s.nextPath())()
-	_, _ = w.copyLive() // Prepare completes and publishes it
 }
 
 // packAhead packs the newest archive.

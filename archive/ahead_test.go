@@ -19,7 +19,7 @@ func (s *site) ahead() (ended func()) {
 	st := s.s
 	go func() {
 		defer close(done)
-		st.Ahead(context.Background(), archive.Policy{Keep: 9})
+		st.Ahead(context.Background())
 	}()
 	return func() { <-done }
 }
@@ -106,49 +106,4 @@ func TestARollbackTakesWhatIsPackedAhead(t *testing.T) {
 	require.NoError(t, s.s.Wait())
 	s.requireNoLeftovers()
 	s.requireExact(s.make())
-}
-
-// What a first deployment has checked out is copied while its steps run: the second one copies what these changed.
-func TestAheadCopiesTheFirstTree(t *testing.T) {
-	s := newSite(t)
-	s.use(archive.Config{Reserve: noReserve, HandOver: 1})
-	resume := s.s.Pause()
-	first := s.make()
-	exotic(t, s.live(""))
-	s.ahead()()
-	s.write("built", "by a step")
-	require.NoError(t, s.s.SetVerdict(first.ID, archive.Good))
-	settle()
-	resume()
-	resume = s.s.Pause()
-	b := s.make()
-	s.requireExact(b)
-	require.Equal(t, int64(1), b.Made.Copied)
-	require.NoError(t, s.s.SetVerdict(b.ID, archive.Good))
-	resume()
-	require.NoError(t, s.s.Sweep())
-	s.requireNoLeftovers()
-}
-
-// A first deployment that fails takes its tree away, at any moment of the copying.
-func TestAFirstRollbackTakesWhatIsCopiedAhead(t *testing.T) {
-	s := newSite(t)
-	s.use(archive.Config{Reserve: noReserve, HandOver: 1})
-	for range 3 {
-		resume := s.s.Pause()
-		a := s.make()
-		exotic(t, s.live(""))
-		ended := s.ahead()
-		_, err := s.s.Rollback(context.Background(), a.ID)
-		require.NoError(t, err)
-		require.NoError(t, s.s.SetVerdict(a.ID, archive.RolledBack))
-		resume()
-		ended()
-		require.NoDirExists(t, s.live(""))
-	}
-	exotic(t, s.live(""))
-	s.requireExact(s.good())
-	require.NoError(t, s.s.Sweep())
-	require.NoError(t, s.s.Wait())
-	s.requireNoLeftovers()
 }

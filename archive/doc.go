@@ -42,8 +42,8 @@
 // tree becomes the spare one; Make does it where Prepare did not (handOver). Such an archive shares the packed file of the one before,
 // which is never written to and never goes live (increment). A Pause waits for it.
 //
-// Both begin earlier where the caller says that the steps of a deployment are about to run (Ahead): the packing of its archive, which is
-// published when it has ended, and the copying of a first tree.
+// The packing begins earlier where the caller says that the steps of a deployment are about to run (Ahead); it is published when that
+// has ended.
 //
 // After a rollback the live files are the archive's copies: the reference records their identities too. The spare tree costs the space of
 // one tree; Config.NoSpare and Policy.Squeeze do without it.

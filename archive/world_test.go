@@ -254,7 +254,7 @@ func operations() []operation {
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)
-				s.Ahead(context.Background(), archive.Policy{Keep: 9})
+				s.Ahead(context.Background())
 			}()
 			err = s.SetVerdict(a.ID, archive.Good)
 			resume()

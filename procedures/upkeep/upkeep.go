@@ -143,9 +143,7 @@ func (s *Scheduler) Ahead(name project.Name) {
 	ctx, over := s.ctx, make(chan struct{})
 	s.ahead[name] = over
 	s.done.Go(func() {
-		if keep, err := s.Retention(ctx, name); err == nil {
-			s.Archives(name).Ahead(ctx, procedures.RetentionPolicy(keep))
-		}
+		s.Archives(name).Ahead(ctx)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.ahead, name)
