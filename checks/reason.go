@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"unicode/utf8"
 
+	"corpus-git/internal/quantity"
 	"corpus-git/project"
 )
 
@@ -26,7 +27,7 @@ func wrongf(format string, args ...any) error { return wrong(fmt.Sprintf(format,
 // reason returns an error in one line, without what Go adds to errors of the system.
 func (r Runner) reason(ctx context.Context, c project.Check, err error) string {
 	if ctx.Err() == context.DeadlineExceeded {
-		return "no answer within " + project.FormatDuration(c.Timeout)
+		return "no answer within " + quantity.FormatDuration(c.Timeout)
 	}
 	var w wrong
 	if errors.As(err, &w) {

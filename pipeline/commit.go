@@ -171,7 +171,7 @@ func (dep *deployment) end() {
 	dep.res.Timings, dep.res.Outputs, dep.res.Tests = dep.env.Timings, dep.env.Outputs(), dep.env.Tests()
 	dep.res.Ended = dep.p.cfg.Now()
 	dep.hide(&dep.res)
-	dep.p.known.project(dep.rec.Project).remember(dep.rec.ID+" outputs", dep.env.SecretOutputs())
+	dep.p.known.Project(dep.rec.Project).Remember(dep.rec.ID+" outputs", dep.env.SecretOutputs())
 	// For a deployment that went live the journal says so already: Committing is durable, and the refs have moved.
 	dep.soon = dep.res.State == project.Live && !dep.reopened
 	if err := dep.enter(journal.Entry{Kind: journal.Ended, Result: &dep.res}); err != nil {

@@ -59,7 +59,7 @@ func (dep *deployment) awaitTurn(ctx context.Context) error {
 			late = nil
 			rec := dep.shown()
 			if err := dep.p.records.Put(ctx, rec, dep.newNotification(rec, project.EventQueuedTooLong)); err != nil {
-				dep.p.cfg.Logger.Error().Err(err).Str("deployment", string(rec.ID)).Msg("record the approval request")
+				dep.p.cfg.Logger.Error().Err(err).Str("deployment", string(rec.ID)).Msg("record that a deployment has waited for long")
 			}
 		}
 	}

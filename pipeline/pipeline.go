@@ -20,6 +20,7 @@ import (
 	"corpus-git/pipeline/approvals"
 	"corpus-git/pipeline/locks"
 	"corpus-git/pipeline/records"
+	"corpus-git/pipeline/secrets"
 	"corpus-git/pipeline/texts"
 	"corpus-git/procedures"
 	"corpus-git/project"
@@ -115,7 +116,7 @@ type Pipeline struct {
 	byID     map[project.ID]*deployment
 	holders  map[project.Name][]*holder
 	stopping bool
-	known    knownSecrets
+	known    secrets.Memory
 	running  sync.WaitGroup
 }
 

@@ -220,7 +220,7 @@ func (p *Pipeline) Exclusive(_ context.Context, name project.Name, what string, 
 
 // Forget removes the records of a project's deployments, event logs and journal. The caller holds it Exclusive.
 func (p *Pipeline) Forget(ctx context.Context, name project.Name) error {
-	p.known.forget(name)
+	p.known.Forget(name)
 	if err := errors.Join(p.approvals.Forget(ctx, name), p.records.Forget(ctx, name)); err != nil {
 		return err
 	}

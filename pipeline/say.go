@@ -52,9 +52,5 @@ func (dep *deployment) printEstimate() {
 	if e == nil || e.Median < time.Second {
 		return
 	}
-	text := fmt.Sprintf("takes about %s by the last good deployment", humanize.Rough(e.Median))
-	if e.Runs > 1 {
-		text = fmt.Sprintf("takes about %s by the last %d good deployments, 9 of 10 took %s or less", humanize.Rough(e.Median), e.Runs, humanize.Rough(e.P90))
-	}
-	dep.log.Append(event.Event{Kind: event.Note, Text: text})
+	dep.log.Append(event.Event{Kind: event.Note, Text: e.Text()})
 }

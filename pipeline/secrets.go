@@ -3,99 +3,34 @@ package pipeline
 import (
 	"context"
 	"slices"
-	"sync"
 
 	"corpus-git/internal/redact"
+	"corpus-git/pipeline/secrets"
 	"corpus-git/procedures/recipe"
 	"corpus-git/project"
 )
 
-// recentPillars is for how many commits of a pillar, and recentDeployments for how many deployments, old values stay secret: a file on the
-// machine may contain a value until it is written again, and diffs show removed values.
-const recentPillars, recentDeployments = 20, 50
-
-// mostSecrets is the number of secrets up to which a commit keeps those of earlier reads.
-const mostSecrets = 2000
-
-// knownSecrets knows the secrets of the recent commits of each project's pillar.
-type knownSecrets struct {
-	mu sync.Mutex
-	of map[project.Name]*recentSecrets
-}
-
-// recentSecrets are those of one project.
-type recentSecrets struct {
-	mu      sync.Mutex
-	loaded  bool
-	commits []project.Commit // the newest last
-	of      map[project.Commit]pillarValues
-}
-
-// pillarValues are the secrets of one commit, and the values that it says may be shown.
-type pillarValues struct {
-	secrets []redact.Secret
-	shown   map[string]bool
-}
-
-func (k *knownSecrets) project(name project.Name) *recentSecrets {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.of == nil {
-		k.of = map[project.Name]*recentSecrets{}
-	}
-	r := k.of[name]
-	if r == nil {
-		r = &recentSecrets{of: map[project.Commit]pillarValues{}}
-		k.of[name] = r
-	}
-	return r
-}
-
-// forget drops the secrets of a project that was deleted.
-func (k *knownSecrets) forget(name project.Name) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.of, name)
-}
-
-// add makes a commit the newest one, and forgets the oldest of too many.
-func (r *recentSecrets) add(c project.Commit, v pillarValues) {
-	r.commits = append(slices.DeleteFunc(r.commits, func(x project.Commit) bool { return x == c }), c)
-	r.of[c] = v
-	for len(r.commits) > recentPillars {
-		delete(r.of, r.commits[0])
-		r.commits = r.commits[1:]
-	}
-}
-
-// remember keeps secrets of one deployment's command line as if a pillar had had them.
-func (r *recentSecrets) remember(id project.ID, secrets []redact.Secret) {
-	if len(secrets) == 0 {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.add(project.Commit("settings of "+id), pillarValues{secrets: secrets})
-}
+// recentDeployments is for how many deployments the values of their pillars stay secret.
+const recentDeployments = 50
 
 // liveRedactor hides the secrets of the present pillar, the new one, known recent ones, and the server itself, until recall has read the
 // recent ones and Prepare has read the pillar completely.
 func (p *Pipeline) liveRedactor(ctx context.Context, d project.Deployment, in project.Incoming) *redact.Redactor {
-	known := p.known.project(d.Project)
-	known.mu.Lock()
-	defer known.mu.Unlock()
+	known := p.known.Project(d.Project)
+	known.Lock()
+	defer known.Unlock()
 	return redact.New(p.secrets(ctx, known, d, in))
 }
 
 // recall also hides the values of pillars of recent deployments and of archives. The first call reads the records.
 func (p *Pipeline) recall(ctx context.Context, d project.Deployment, in project.Incoming, hide *redact.Redactor) {
-	known := p.known.project(d.Project)
-	known.mu.Lock()
-	defer known.mu.Unlock()
-	if known.loaded {
+	known := p.known.Project(d.Project)
+	known.Lock()
+	defer known.Unlock()
+	if known.Loaded {
 		return // they were in liveRedactor
 	}
-	known.loaded = true
+	known.Loaded = true
 	ctx, done := context.WithCancel(ctx)
 	defer done()
 	for _, c := range p.recentPillars(ctx, d.Project) {
@@ -104,8 +39,8 @@ func (p *Pipeline) recall(ctx context.Context, d project.Deployment, in project.
 	hide.Extend(p.secrets(ctx, known, d, in))
 }
 
-// secrets returns all known secrets of a project, the newest labels first. Called with known.mu held.
-func (p *Pipeline) secrets(ctx context.Context, known *recentSecrets, d project.Deployment, in project.Incoming) []redact.Secret {
+// secrets returns all known secrets of a project, the newest labels first. Called with known locked.
+func (p *Pipeline) secrets(ctx context.Context, known *secrets.Project, d project.Deployment, in project.Incoming) []redact.Secret {
 	// The trees are read now; they use their repository until this context ends.
 	ctx, done := context.WithCancel(ctx)
 	defer done()
@@ -116,43 +51,22 @@ func (p *Pipeline) secrets(ctx context.Context, known *recentSecrets, d project.
 	if d.Repo == project.PillarRepo && d.Change.New != "" {
 		shown = p.learn(ctx, known, d.Project, d.Change.New, in)
 	}
-	secrets := p.cfg.Secrets()
-	had := map[string]bool{}
-	for _, c := range slices.Backward(known.commits) {
-		for _, s := range known.of[c].secrets {
-			// What the newest pillar says may be shown is, though an older one did not.
-			if !had[s.Value] && !shown[s.Value] {
-				had[s.Value] = true
-				secrets = append(secrets, s)
-			}
-		}
-	}
-	return redact.NotIn(secrets, p.codeTexts(ctx, d, in))
+	return redact.NotIn(known.Under(p.cfg.Secrets(), shown), p.codeTexts(ctx, d, in))
 }
 
 // learn reads the secrets of one commit, and returns the values that it says may be shown. They are read again each time, because they
 // include the machine's own pillar files; earlier values stay secret. A commit that is gone, or that was refused, is skipped: nothing was
 // deployed from it.
-func (p *Pipeline) learn(ctx context.Context, known *recentSecrets, name project.Name, c project.Commit, in project.Incoming) (shown map[string]bool) {
+func (p *Pipeline) learn(ctx context.Context, known *secrets.Project, name project.Name, c project.Commit, in project.Incoming) (shown map[string]bool) {
 	tree, err := p.cfg.Repository(name, project.PillarRepo).Tree(ctx, c, in)
 	if err != nil {
 		return nil
 	}
-	v := pillarValues{}
 	reader := p.cfg.Tools.Pillar(name)
 	reader.Declared = p.declared(ctx, project.Deployment{Project: name}, nil, Settings{})
-	v.secrets, v.shown = reader.Secrets(ctx, tree)
-	had := map[string]bool{}
-	for _, s := range v.secrets {
-		had[s.Value] = true
-	}
-	for _, s := range known.of[c].secrets {
-		if len(v.secrets) < mostSecrets && !had[s.Value] {
-			v.secrets = append(v.secrets, s)
-		}
-	}
-	known.add(c, v)
-	return v.shown
+	found, shown := reader.Secrets(ctx, tree)
+	known.Read(c, found)
+	return shown
 }
 
 // recentPillars returns the commits of the pillar that recent deployments were about and that archives hold, the oldest first.

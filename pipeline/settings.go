@@ -49,7 +49,7 @@ func (p *Pipeline) settings(ctx context.Context, d project.Deployment, in projec
 		}
 	}
 	hide.Extend(secrets)
-	p.known.project(d.Project).remember(d.ID, secrets)
+	p.known.Project(d.Project).Remember(d.ID, secrets)
 	return out
 }
 
@@ -111,13 +111,5 @@ func (dep *deployment) printSettings() {
 	if len(d.Set) == 0 {
 		return
 	}
-	var parts []string
-	for _, s := range d.Set {
-		v := s.Value
-		if s.Secret {
-			v = "[pillar:" + s.Key + "]"
-		}
-		parts = append(parts, s.Key+"="+v)
-	}
-	dep.log.Append(event.Event{Kind: event.Note, Text: "set on the command line: " + strings.Join(parts, " ")})
+	dep.log.Append(event.Event{Kind: event.Note, Text: "set on the command line: " + project.ShowSettings(d.Set)})
 }

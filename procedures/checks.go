@@ -14,6 +14,7 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
 	"corpus-git/internal/printable"
+	"corpus-git/internal/quantity"
 	"corpus-git/project"
 	"corpus-git/sls/host"
 )
@@ -165,7 +166,7 @@ func (e *Env) goodCheck(r checks.Result) string {
 		line += fmt.Sprintf("  at attempt %d, after %s", r.Attempts, humanize.Rough(r.Took))
 	}
 	if r.Check.AlsoAfter > 0 {
-		line += "  repeated for " + project.FormatDuration(r.Check.AlsoAfter)
+		line += "  repeated for " + quantity.FormatDuration(r.Check.AlsoAfter)
 	}
 	return line
 }

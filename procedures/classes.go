@@ -1,51 +1,13 @@
 package procedures
 
 import (
-	"errors"
-	"io/fs"
-	"path"
 	"slices"
 	"strings"
 
 	"corpus-git/internal/fault"
 	"corpus-git/internal/nearest"
-	"corpus-git/internal/vfs"
-	"corpus-git/layout"
-	"corpus-git/procedures/keyplace"
 	"corpus-git/procedures/recipe"
-	"corpus-git/project/schema"
 )
-
-// classes returns those that the recipe and the recipes below it declare, the own ones last; nil if none has the file.
-func (in *inherited) classes() (out *schema.Classes, err error) {
-	if in == nil {
-		return nil, nil
-	}
-	read := func(files fs.FS, of string) error {
-		if files == nil {
-			return nil
-		}
-		shown := path.Join(layout.SaltDir, schema.ClassesFile)
-		if of != "" {
-			shown = of + ":" + shown
-		}
-		text, err := fs.ReadFile(vfs.Bounded{FS: files, Max: keyplace.MaxSearched}, schema.ClassesFile)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return fault.New(fault.KindOf(err), "read "+shown, "%w", err)
-		}
-		out, err = schema.ParseClasses(shown, text, out)
-		return err
-	}
-	for _, l := range slices.Backward(in.layers) {
-		if err := read(l.Files, l.ID()); err != nil {
-			return nil, err
-		}
-	}
-	return out, read(in.own, "")
-}
 
 // leaveOut takes out the steps of classes that are off, unless one of a class that is on has them, too. all are the recipe's. A class that names no step of the
 // recipe is refused, and so is a chosen step (only_steps) that is off.

@@ -21,7 +21,7 @@ import (
 //	data/      the same of what belongs to root or to the project; what other accounts own stays, and pid files of root
 //	pillar/    root:<group>, nothing for others
 //
-// and what the project's own `permissions` say of paths below (project.Permission). As an ordinary user owners stay, and
+// and what the project's own `permissions` say of paths below (permission.Rule). As an ordinary user owners stay, and
 // the pillar is closed to everybody else. Symbolic links are neither followed nor changed; a file with a further name
 // outside of the tree stays as it is. It may be run again after any error.
 type Fixperms struct {

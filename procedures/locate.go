@@ -16,7 +16,7 @@ func (s Sources) trees() keyplace.Trees {
 func (p *Prepared) Explain(src Sources, path string, show project.Show) ([]project.Explained, error) {
 	src.local = p.local
 	trees := src.trees()
-	for _, l := range p.inherited.layers {
+	for _, l := range p.inherited.Layers {
 		trees.Below = append(trees.Below, keyplace.Recipe{Name: l.String(), Files: l.Files})
 	}
 	return p.Cfg.Explain(path, show, func(file string, keys []string) (string, int) {
@@ -27,5 +27,5 @@ func (p *Prepared) Explain(src Sources, path string, show project.Show) ([]proje
 
 // Origins reports where each file of the recipe is from.
 func (p *Prepared) Origins(name project.Name) ([]extends.RecipeOf, []extends.Origin, error) {
-	return extends.Origins(extends.RecipeOf{Name: name.String(), Commit: p.inherited.code}, p.inherited.own, p.inherited.layers)
+	return extends.Origins(extends.RecipeOf{Name: name.String(), Commit: p.inherited.Commit}, p.inherited.Own, p.inherited.Layers)
 }

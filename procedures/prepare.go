@@ -11,6 +11,7 @@ import (
 	"corpus-git/internal/py"
 	"corpus-git/internal/redact"
 	"corpus-git/layout"
+	"corpus-git/procedures/inherit"
 	"corpus-git/procedures/keyplace"
 	"corpus-git/procedures/machinecfg"
 	"corpus-git/procedures/others"
@@ -76,7 +77,7 @@ type Prepared struct {
 	kv      func(cfg *py.Dict) // sets cfg.kv
 
 	local          string // the path of local.yaml
-	inherited      *inherited
+	inherited      *inherit.Recipes
 	pillar, grains *py.Dict
 	recipe         fs.FS
 	others         fileroot.Roots
@@ -119,7 +120,7 @@ func Prepare(ctx context.Context, t *Tools, d project.Deployment, src Sources, h
 	if err != nil {
 		return nil, keyplace.Joined(err)
 	}
-	p.Notes = append(p.Notes, p.inherited.notes()...)
+	p.Notes = append(p.Notes, p.inherited.Notes()...)
 	for _, w := range p.Unread {
 		p.Notes = append(p.Notes, w.File+": "+w.Text)
 	}
@@ -208,7 +209,7 @@ func (p *Prepared) Store(ctx context.Context, t *Tools, name project.Name) error
 	if err := p.passwords.Store(); err != nil {
 		return fault.New(fault.Internal, "store generated passwords", "%w", err)
 	}
-	return p.inherited.store(ctx, t, name)
+	return p.inherited.Keep(ctx, t.recipes(false), name)
 }
 
 // PrepareRollback reads the configuration only: the steps were checked when the release went live.
@@ -273,7 +274,7 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 	if p.kv, err = t.Keys.Setter(ctx, d.Project); err != nil {
 		return nil, err
 	}
-	if p.classes, err = p.inherited.classes(); err != nil && holds {
+	if p.classes, err = p.inherited.Classes(); err != nil && holds {
 		return nil, err
 	}
 	declared, err := Inputs(p.recipe)
@@ -295,7 +296,7 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 	if in.Local, err = machinecfg.Local(src.local); err != nil {
 		return nil, err
 	}
-	in.Sample = p.inherited.sample(data, own)
+	in.Sample = p.inherited.Sample(data, own)
 	in.Pillar = func(ctx context.Context) (*py.Dict, error) {
 		v, err := data.Pillar(ctx, src.Pillar)
 		if err == nil {
@@ -322,7 +323,7 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 
 // readRecipe reads the recipe, with those that it extends, and copies it where src has a place for that.
 func (p *Prepared) readRecipe(ctx context.Context, t *Tools, name project.Name, src Sources, own fs.FS) (err error) {
-	if p.recipe, p.inherited, err = t.inherit(ctx, name, src, own); err != nil || src.Private == "" {
+	if p.recipe, p.inherited, err = t.recipes(src.alone).Read(ctx, inherit.Request{Name: name, Commit: src.Commit, From: src.From, Fetch: src.Fetch}, own); err != nil || src.Private == "" {
 		return err
 	}
 	if p.Recipe, err = recipe.Copy(ctx, p.recipe, src.Private, t.Root.Project(name.String()).Salt()); err != nil {

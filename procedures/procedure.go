@@ -21,6 +21,7 @@ import (
 	"corpus-git/internal/py"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
+	"corpus-git/procedures/inherit"
 	"corpus-git/procedures/keys"
 	"corpus-git/procedures/pillar"
 	"corpus-git/procedures/recipe"
@@ -72,13 +73,6 @@ type Repository interface {
 	Refresh(ctx context.Context, dir string) error
 }
 
-// Upstream reads recipes from other servers for a project, and keeps them; receive's Repository satisfies it.
-type Upstream interface {
-	RecipeTip(ctx context.Context, url, rev string, want project.SubmoduleRequest) (project.Commit, error)
-	RecipeTree(ctx context.Context, url string, c project.Commit, want project.SubmoduleRequest) (fs.FS, error)
-	KeepRecipes(keep map[project.Commit]bool) error
-}
-
 // Reporter receives the events of a deployment; *event.Log implements it.
 type Reporter interface {
 	Append(e event.Event) uint64
@@ -91,7 +85,7 @@ type Tools struct {
 	// Repository opens a repository of a project.
 	Repository func(project.Name, project.Repo) Repository
 	// Upstream reads recipes from other servers; nil reads none.
-	Upstream func(project.Name) Upstream
+	Upstream func(project.Name) inherit.Upstream
 	// Archives gives the archives of one project, the same Store each time.
 	Archives func(project.Name) *archive.Store
 	// Steps applies SLS files and Scripts executable steps.
@@ -136,6 +130,15 @@ type Fleet interface {
 	Known(ctx context.Context) (map[string]fleet.Node, error)
 	// Rollout prepares the deployment of a plan there; with a nil plan, its rollback.
 	Rollout(d project.Deployment, p *fleet.Plan, known map[string]fleet.Node) *fleet.Rollout
+}
+
+// recipes is where the recipes are found that another one extends. alone: those of other projects are not.
+func (t *Tools) recipes(alone bool) inherit.Server {
+	s := inherit.Server{FS: t.FS, Root: t.Root, State: t.State, Upstream: t.Upstream, Live: t.Live}
+	if t.Repository != nil && !alone {
+		s.Code = func(n project.Name) inherit.Repository { return t.Repository(n, project.Code) }
+	}
+	return s
 }
 
 func (t *Tools) environments() project.Environments {

@@ -10,6 +10,7 @@ import (
 	"corpus-git/internal/py"
 	"corpus-git/internal/redact"
 	"corpus-git/layout"
+	"corpus-git/project/permission"
 	"corpus-git/project/schema"
 )
 
@@ -137,7 +138,7 @@ type Cfg struct {
 	convergence convergeKeys
 	watches     Watches
 	services    map[string]string
-	perms       []Permission
+	perms       []permission.Rule
 	checkList   []Check
 	unitList    []Unit
 	logList     []LogFiles

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"corpus-git/internal/py"
+	"corpus-git/internal/quantity"
+	"corpus-git/project/permission"
 )
 
 const checksKey = "checks"
@@ -37,7 +39,7 @@ func NewCheck(kind CheckKind, target string) Check {
 func defaultCheck() Check {
 	return Check{
 		HTTP:     HTTPCheck{Method: http.MethodGet, Status: []StatusRange{{200, 299}}},
-		MinValid: 14 * day, Attempts: 10, Every: time.Second, Timeout: 5 * time.Second,
+		MinValid: 14 * quantity.Day, Attempts: 10, Every: time.Second, Timeout: 5 * time.Second,
 		On: []CheckOccasion{OnDeploy, OnRollback, OnConverge},
 	}
 }
@@ -214,7 +216,7 @@ func durationOf(to func(*Check) *time.Duration, least time.Duration) checkSetter
 	return func(c *Check, l *leaf) string {
 		d, ok := checkDuration(l.value)
 		if !ok || d < least || d > maxCheckTime {
-			return "must be a duration such as 500ms, 5s or 2m, at most " + FormatDuration(maxCheckTime)
+			return "must be a duration such as 500ms, 5s or 2m, at most " + quantity.FormatDuration(maxCheckTime)
 		}
 		*to(c) = d
 		return ""
@@ -229,7 +231,7 @@ func checkDuration(v any) (time.Duration, bool) {
 	case float64:
 		return time.Duration(x * float64(time.Second)), x >= 0 && x <= maxCheckTime.Seconds()
 	case string:
-		d, err := ParseDuration(x)
+		d, err := quantity.ParseDuration(x)
 		return d, err == nil
 	}
 	return 0, false
@@ -271,7 +273,7 @@ func setOccasions(c *Check, l *leaf) string {
 			}
 			d, ok := checkDuration(v)
 			if !ok || d < minCheckInterval || d > 30*maxCheckTime {
-				return "every must be a duration of at least " + FormatDuration(minCheckInterval)
+				return "every must be a duration of at least " + quantity.FormatDuration(minCheckInterval)
 			}
 			c.Interval = d
 		default:
@@ -433,7 +435,7 @@ func setDays(c *Check, l *leaf) string {
 	if !ok || n < 0 || n > 3650 {
 		return "must be an integer from 0 to 3650"
 	}
-	c.MinValid = time.Duration(n) * day
+	c.MinValid = time.Duration(n) * quantity.Day
 	return ""
 }
 
@@ -449,10 +451,10 @@ func (c *Check) settled() string {
 		return "ca must be an absolute path"
 	case !headerName.MatchString(h.Method):
 		return "method must be one such as GET or POST"
-	case c.User != "" && !account.MatchString(c.User):
+	case c.User != "" && !permission.ValidAccount(c.User):
 		return "user must be the name of an account"
 	case c.Longest() > maxCheckTime:
-		return "all attempts together take more than " + FormatDuration(maxCheckTime)
+		return "all attempts together take more than " + quantity.FormatDuration(maxCheckTime)
 	}
 	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"corpus-git/internal/py"
+	"corpus-git/internal/quantity"
 )
 
 const convergeKey = "converge"
@@ -12,7 +13,7 @@ const convergeKey = "converge"
 // Limits of intervals: below the first the machine does little else, above the second it is probably a typing error.
 const (
 	minConvergeEvery = time.Minute
-	maxConvergeEvery = 366 * day
+	maxConvergeEvery = 366 * quantity.Day
 )
 
 // convergeKeys are the keys of converge in cfg; nil means the server's default.
@@ -74,7 +75,7 @@ func (c *Cfg) converge() error {
 		case "every", "splay":
 			d, ok := checkDuration(k.value)
 			if k.sub != nil || !ok || d < 0 || d > maxConvergeEvery || name == "every" && d != 0 && d < minConvergeEvery {
-				err = fail(at, "must be 0 or a duration such as 30m or 1d, "+name+" of at least "+FormatDuration(minConvergeEvery), name)
+				err = fail(at, "must be 0 or a duration such as 30m or 1d, "+name+" of at least "+quantity.FormatDuration(minConvergeEvery), name)
 				if name == "splay" {
 					err = fail(at, "must be a duration such as 10m", name)
 				}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"corpus-git/internal/py"
+	"corpus-git/internal/quantity"
 	"corpus-git/layout"
 )
 
@@ -37,11 +38,11 @@ func cfgKeys() []documented {
 		{"units", "mapping or list", "none", "What the project runs ([below](#units))."},
 		{"logs", "glob, list, or mapping of names and these", "none", "Files that `logs --app` shows ([logs](processes.md))."},
 		{"on_rollback", "`steps`, `undo`, `tree`", "`" + RollbackSteps + "`; in class dev `" + RollbackTree + "`", "How far a rollback goes ([rollback](rollback.md#how-far-it-goes))."},
-		{"rollback_timeout", "duration", "`" + FormatDuration(DefaultRollbackTimeout) + "`", "How long the steps may take that are applied after a rollback."},
+		{"rollback_timeout", "duration", "`" + quantity.FormatDuration(DefaultRollbackTimeout) + "`", "How long the steps may take that are applied after a rollback."},
 		{"undo", "mapping", "", "`{packages: true}`: a rollback of a deployment of this release restores the installed packages, too (rollback.md)."},
 		{"converge", "mapping", "the server's", "When the live release is applied again: `{boot: true, every: 1h, splay: 10m, mode: report}` ([converge](guide/converge.md))."},
 		{"watch", "list of keys", "none", "Keys at whose changes the live release is applied again, such as `shared/colour` or `services/db/*` ([keys](guide/kv.md))."},
-		{"watch_debounce", "duration", "`" + FormatDuration(watchDebounce) + "`", "How long nothing of `watch` must have changed before it is applied."},
+		{"watch_debounce", "duration", "`" + quantity.FormatDuration(watchDebounce) + "`", "How long nothing of `watch` must have changed before it is applied."},
 		{"register", "mapping", "none", "Services that run here while the project's periodic checks succeed, with what others are told of each: `{web: {port: 8080}}` ([keys](guide/kv.md#services))."},
 		{"keep_archives", "number", "", "How many archives of good deployments are kept. The default is the server's, and so are those of the next four."},
 		{"keep_failed_archives", "number", "", "How many archives of failed deployments are kept."},
@@ -113,11 +114,11 @@ func factKeys() []documented {
 func checkKeyDocs() []documented {
 	d := defaultCheck()
 	return []documented{
-		{"start_after", "duration", FormatDuration(d.StartAfter), "The delay before the first attempt."},
+		{"start_after", "duration", quantity.FormatDuration(d.StartAfter), "The delay before the first attempt."},
 		{"attempts", "number", fmt.Sprint(d.Attempts), "How many attempts, until one passes."},
-		{"every", "duration", FormatDuration(d.Every), "The interval between two attempts."},
-		{"timeout", "duration", FormatDuration(d.Timeout), "The time limit of one attempt."},
-		{"also_after", "duration", FormatDuration(d.AlsoAfter), "How long it must keep passing after that; a failure then is final."},
+		{"every", "duration", quantity.FormatDuration(d.Every), "The interval between two attempts."},
+		{"timeout", "duration", quantity.FormatDuration(d.Timeout), "The time limit of one attempt."},
+		{"also_after", "duration", quantity.FormatDuration(d.AlsoAfter), "How long it must keep passing after that; a failure then is final."},
 		{"on", "list", "[deploy, rollback, converge]", "When it runs; `every: 1m` among them runs it while nothing is deployed, too."},
 		{"method", "text", d.HTTP.Method, "The request's method."},
 		{"headers", "mapping", "", "The request's headers."},
@@ -130,7 +131,7 @@ func checkKeyDocs() []documented {
 		{"socket", "path", "", "A Unix socket to connect to."},
 		{"tls_name", "text", "", "The name that the certificate must have, where it is not the host; for http the `Host` header too."},
 		{"ca", "path", "", "A file of certificates in PEM to trust, in place of the system's."},
-		{"days", "number", fmt.Sprint(int(d.MinValid / day)), "How many days the certificate must remain valid."},
+		{"days", "number", fmt.Sprint(int(d.MinValid / quantity.Day)), "How many days the certificate must remain valid."},
 		{"user", "text", "", "Who runs the command, where it is not the project's user."},
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"corpus-git/internal/py"
 	"corpus-git/layout"
+	"corpus-git/project/permission"
 	"corpus-git/project/schema"
 )
 
@@ -160,7 +161,7 @@ func TestReferenceOfChecks(t *testing.T) {
 
 // TestReferenceOfUnitsAndPermissions: the documented keys are those that are read, and no others.
 func TestReferenceOfUnitsAndPermissions(t *testing.T) {
-	require.ElementsMatch(t, permissionKeys(), documentedKeys(permissionKeyDocs()))
+	require.ElementsMatch(t, permission.Keys(), documentedKeys(permissionKeyDocs()))
 	for _, d := range unitKeyDocs() {
 		entry := newTree()
 		m := merger{root: entry}

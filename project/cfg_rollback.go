@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"corpus-git/internal/py"
+	"corpus-git/internal/quantity"
 )
 
 // The values of the key on_rollback: what a rollback does after the trees are restored. Each includes the ones before it.
@@ -53,12 +54,12 @@ func (c *Cfg) rollbacks() error {
 		c.reach = py.Str(l.value)
 	}
 	if l := c.root.get([]string{"rollback_timeout"}); l.sub != nil || l.value != nil {
-		d, err := ParseDuration(py.Str(l.value))
+		d, err := quantity.ParseDuration(py.Str(l.value))
 		if n, ok := asInt(l.value); ok { // seconds
 			d, err = time.Duration(min(max(n, 0), int64(maxCheckTime/time.Second)+1))*time.Second, nil
 		}
 		if l.sub != nil || err != nil || d < time.Second || d > maxCheckTime {
-			return cfgError(l.layer, "rollback_timeout", "must be a duration such as 90s or 5m, at most %s", FormatDuration(maxCheckTime))
+			return cfgError(l.layer, "rollback_timeout", "must be a duration such as 90s or 5m, at most %s", quantity.FormatDuration(maxCheckTime))
 		}
 		c.limit = d
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"corpus-git/internal/py"
+	"corpus-git/project/permission"
 )
 
 const (
@@ -138,7 +139,7 @@ func readUnit(name string, t *tree) (u Unit, key []string, says string) {
 		return u, nil, ""
 	case own == "":
 		return u, nil, "must have systemd, supervisor, or one of start, stop, restart, status"
-	case u.User != "" && !account.MatchString(u.User):
+	case u.User != "" && !permission.ValidAccount(u.User):
 		return u, []string{"user"}, "must be the name of an account"
 	}
 	u.Kind = UnitCommand

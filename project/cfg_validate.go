@@ -2,13 +2,14 @@ package project
 
 import (
 	"math/big"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"corpus-git/internal/py"
+	"corpus-git/internal/quantity"
+	"corpus-git/project/permission"
 )
 
 // maxKeep bounds keep_archives: beyond it a typo is more likely than a wish.
@@ -106,7 +107,7 @@ func (c *Cfg) keeps(in CfgInputs) error {
 		return err
 	}
 	if l := c.root.get([]string{"archives_max_bytes"}); l.sub != nil || l.value != nil {
-		n, err := ParseSize(py.Str(l.value))
+		n, err := quantity.ParseSize(py.Str(l.value))
 		if err != nil || l.sub != nil {
 			return cfgError(l.layer, "archives_max_bytes", "must be a size such as 512MiB or 2GiB; 0 sets no bound")
 		}
@@ -120,7 +121,7 @@ func (c *Cfg) keeps(in CfgInputs) error {
 		if l.sub == nil && l.value == nil {
 			continue
 		}
-		d, err := ParseDuration(py.Str(l.value))
+		d, err := quantity.ParseDuration(py.Str(l.value))
 		if n, isInt := asInt(l.value); isInt && n == 0 {
 			err = nil
 		}
@@ -224,9 +225,6 @@ func asInt(v any) (int64, bool) {
 	return 0, false
 }
 
-// account is what useradd(8) takes without complaint.
-var account = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
-
 // accounts settles user, group and groups, after references in them are resolved.
 func (c *Cfg) accounts() error {
 	get := func(key string) (*leaf, string, error) {
@@ -236,7 +234,7 @@ func (c *Cfg) accounts() error {
 			s, ok = map[string]string{"user": c.name.User(), "group": c.name.Group()}[key], true
 			l.value = s
 		}
-		if !ok || !account.MatchString(s) {
+		if !ok || !permission.ValidAccount(s) {
 			return nil, "", cfgError(l.layer, key, "must be a name of at most 32 of a-z 0-9 _ -").WithHint("%s: %s", key, c.name+"-"+Name(key))
 		}
 		return l, s, nil
@@ -250,7 +248,7 @@ func (c *Cfg) accounts() error {
 		return err
 	}
 	for _, g := range groups {
-		if !account.MatchString(g) {
+		if !permission.ValidAccount(g) {
 			return cfgError(l.layer, "groups", "each must be a name of at most 32 of a-z 0-9 _ -")
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"corpus-git/internal/py"
+	"corpus-git/internal/quantity"
 )
 
 const (
@@ -40,7 +41,7 @@ func (c *Cfg) watch() error {
 	if l := c.root.get([]string{watchDebounceKey}); l.sub != nil || l.value != nil {
 		d, ok := checkDuration(l.value)
 		if l.sub != nil || !ok || d < 0 || d > maxWatchDebounce {
-			return fail(l.layer, watchDebounceKey, "must be a duration such as 2s, at most "+FormatDuration(maxWatchDebounce))
+			return fail(l.layer, watchDebounceKey, "must be a duration such as 2s, at most "+quantity.FormatDuration(maxWatchDebounce))
 		}
 		c.watches.Debounce = d
 	}

@@ -1,8 +1,11 @@
 package project
 
 import (
+	"fmt"
 	"slices"
 	"time"
+
+	"corpus-git/internal/humanize"
 )
 
 // Estimate is an estimated duration from past good runs.
@@ -36,4 +39,12 @@ func EstimatesOf(runs []Result) map[string]Estimate {
 		out[name] = Estimate{Median: (list[(n-1)/2] + list[n/2]) / 2, P90: list[(9*n+9)/10-1], Runs: n}
 	}
 	return out
+}
+
+// Text returns the estimate in words: by how many deployments, and the 90th percentile if there is more than one.
+func (e Estimate) Text() string {
+	if e.Runs > 1 {
+		return fmt.Sprintf("takes about %s by the last %d good deployments, 9 of 10 took %s or less", humanize.Rough(e.Median), e.Runs, humanize.Rough(e.P90))
+	}
+	return fmt.Sprintf("takes about %s by the last good deployment", humanize.Rough(e.Median))
 }

@@ -1,6 +1,10 @@
 package project
 
-import "time"
+import (
+	"time"
+
+	"corpus-git/internal/quantity"
+)
 
 // Retention says which archives of a project are kept. Pinned ones always are, and so is the newest archive of a good deployment; where
 // Keep is at least 2 no age or size limit removes the one before it either.
@@ -16,5 +20,5 @@ type Retention struct {
 
 // DefaultRetention returns the default.
 func DefaultRetention() Retention {
-	return Retention{Keep: DefaultKeepArchives, KeepFailed: 1, FailedMaxAge: 7 * day}
+	return Retention{Keep: DefaultKeepArchives, KeepFailed: 1, FailedMaxAge: 7 * quantity.Day}
 }

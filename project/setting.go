@@ -154,3 +154,16 @@ func (s Setting) MarshalJSON() ([]byte, error) {
 
 // forgotten reports that the value is gone: a record was read, and it is a secret. The pillar's own value stands then.
 func (s Setting) forgotten() bool { return s.Secret && s.Value == "" }
+
+// ShowSettings returns settings as they were typed, without the values of secret ones.
+func ShowSettings(list []Setting) string {
+	var parts []string
+	for _, s := range list {
+		v := s.Value
+		if s.Secret {
+			v = "[pillar:" + s.Key + "]"
+		}
+		parts = append(parts, s.Key+"="+v)
+	}
+	return strings.Join(parts, " ")
+}

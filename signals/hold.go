@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/quantity"
 	"corpus-git/project"
 )
 
@@ -93,7 +94,7 @@ func (s *Store) look(ctx context.Context, c *current, late bool) (now WaitStatus
 	case len(c.Missing) == 0:
 		err = s.end(ctx, c, Complete, "")
 	case late:
-		err = s.end(ctx, c, Failed, fmt.Sprintf("not signalled within %s: %s", project.FormatDuration(c.wait.Timeout), c.Progress()))
+		err = s.end(ctx, c, Failed, fmt.Sprintf("not signalled within %s: %s", quantity.FormatDuration(c.wait.Timeout), c.Progress()))
 	}
 	now = c.WaitStatus
 	now.Received, now.Missing = slices.Clone(c.Received), slices.Clone(c.Missing)

@@ -13,9 +13,9 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/internal/nearest"
 	"corpus-git/internal/py"
+	"corpus-git/internal/quantity"
 	"corpus-git/internal/saltyaml"
 	"corpus-git/internal/vfs"
-	"corpus-git/project"
 )
 
 // File is where a recipe declares its waits.
@@ -196,7 +196,7 @@ func (w *Wait) set(key string, v any) (why string) {
 	case "timeout":
 		d, ok := duration(v)
 		if !ok || d <= 0 || d > maxTimeout {
-			return "must be a duration such as 90s or 10m, of at most " + project.FormatDuration(maxTimeout)
+			return "must be a duration such as 90s or 10m, of at most " + quantity.FormatDuration(maxTimeout)
 		}
 		w.Timeout = d
 	case "on_failure":
@@ -216,7 +216,7 @@ func duration(v any) (time.Duration, bool) {
 	case float64:
 		return time.Duration(x * float64(time.Second)), x >= 0 && x <= maxTimeout.Seconds()
 	case string:
-		d, err := project.ParseDuration(x)
+		d, err := quantity.ParseDuration(x)
 		return d, err == nil
 	}
 	return 0, false

@@ -11,6 +11,7 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
 	"corpus-git/project"
+	"corpus-git/project/permission"
 	"corpus-git/sls/host"
 )
 
@@ -81,7 +82,7 @@ func (n *node) at(name string, above *Rule) (*node, *Rule) {
 }
 
 // place adds a project's rule below a tree; what it leaves out comes from the nearest rule above. look finds accounts.
-func (n *node) place(p project.Permission, owns bool, look Accounts) error {
+func (n *node) place(p permission.Rule, owns bool, look Accounts) error {
 	_, rel, _ := strings.Cut(p.Path, "/")
 	at, above := n, n.rule
 	for el := range strings.SplitSeq(rel, "/") {
@@ -104,7 +105,7 @@ func (n *node) place(p project.Permission, owns bool, look Accounts) error {
 			return err
 		}
 	}
-	set := func(m *project.Mode, to **uint32, keep *bool) {
+	set := func(m *permission.Mode, to **uint32, keep *bool) {
 		if m != nil {
 			*to, *keep = &m.Bits, m.Keep
 		}
@@ -122,7 +123,7 @@ func (n *node) place(p project.Permission, owns bool, look Accounts) error {
 	return nil
 }
 
-func (r *Rule) owners(p project.Permission, look Accounts) error {
+func (r *Rule) owners(p permission.Rule, look Accounts) error {
 	r.others = r.others && p.User == "" && p.Group == ""
 	for _, o := range []struct {
 		name  string
@@ -131,7 +132,7 @@ func (r *Rule) owners(p project.Permission, look Accounts) error {
 	}{{p.User, false, &r.uid}, {p.Group, true, &r.gid}} {
 		switch o.name {
 		case "":
-		case project.Keep:
+		case permission.Keep:
 			*o.to = -1
 		default:
 			id, ok, err := look.id(p.Path, o.name, o.group)
@@ -194,7 +195,7 @@ const (
 	aclVersion = 2
 )
 
-func aclNames(p project.Permission, look Accounts) (*acl, error) {
+func aclNames(p permission.Rule, look Accounts) (*acl, error) {
 	out := &acl{}
 	for _, e := range p.ACL {
 		id, ok, err := look.id(p.Path, e.Name, e.Group)

@@ -16,6 +16,7 @@ import (
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/project"
+	"corpus-git/project/permission"
 )
 
 // Tree is one tree of a project with its rules.
@@ -43,7 +44,7 @@ func Defaults(owner *project.Owner) (live, data, pillar Rule) {
 
 // Trees returns the trees of a project and their rules: Defaults, and below them those of the project. The accounts in them must exist, or look
 // reports which do not.
-func Trees(at layout.Project, owner *project.Owner, own []project.Permission, look Accounts) ([]Tree, error) {
+func Trees(at layout.Project, owner *project.Owner, own []permission.Rule, look Accounts) ([]Tree, error) {
 	live, data, pillar := Defaults(owner)
 	trees := []Tree{
 		{"project", at.Live(), project.Code, &node{rule: &live}},

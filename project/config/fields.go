@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"corpus-git/internal/quantity"
 	"corpus-git/project"
 )
 
@@ -121,7 +122,7 @@ func (f field) parse(s string) (reflect.Value, error) {
 		out.SetInt(int64(n))
 		return out, least(int64(n), 1, func(n int64) string { return Size(n).String() })
 	case durationType:
-		d, err := project.ParseDuration(s)
+		d, err := quantity.ParseDuration(s)
 		if err != nil {
 			return out, err
 		}
@@ -210,7 +211,7 @@ func (f field) text(v reflect.Value) string {
 	case Size:
 		return x.String()
 	case time.Duration:
-		return project.FormatDuration(x)
+		return quantity.FormatDuration(x)
 	case project.Secret:
 		return x.String()
 	case []string:
@@ -221,11 +222,11 @@ func (f field) text(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// ParseSize reads a number of bytes; see project.ParseSize.
+// ParseSize reads a number of bytes; see quantity.ParseSize.
 func ParseSize(s string) (Size, error) {
-	n, err := project.ParseSize(s)
+	n, err := quantity.ParseSize(s)
 	return Size(n), err
 }
 
 // String returns the size in the largest unit that divides it.
-func (s Size) String() string { return project.FormatSize(int64(s)) }
+func (s Size) String() string { return quantity.FormatSize(int64(s)) }

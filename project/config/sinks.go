@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"corpus-git/internal/quantity"
 	"corpus-git/internal/saltyaml"
 	"corpus-git/project"
 )
@@ -163,7 +164,7 @@ func sinkOf(n *saltyaml.Node) (s Sink, at *saltyaml.Node, err error) {
 			s.Private = v
 		case name == "timeout":
 			text, _ := item.Value.(string)
-			if s.Timeout, err = project.ParseDuration(text); err != nil || s.Timeout < time.Second {
+			if s.Timeout, err = quantity.ParseDuration(text); err != nil || s.Timeout < time.Second {
 				return s, item, fmt.Errorf("timeout: must be a duration of a second or more, such as 30s")
 			}
 		default:

@@ -6,6 +6,7 @@ import (
 
 	"corpus-git/internal/humanize"
 	"corpus-git/internal/printable"
+	"corpus-git/internal/quantity"
 	"corpus-git/project"
 )
 
@@ -34,7 +35,7 @@ func (p *Pages) functions() template.FuncMap {
 			return humanize.Seconds(r.Ended.Sub(r.Started))
 		},
 		"what":    project.Record.What,
-		"every":   project.FormatDuration,
+		"every":   quantity.FormatDuration,
 		"seconds": humanize.Seconds,
 		"rough":   humanize.Rough,
 		"clip":    func(n int, s string) string { return printable.Clip(s, n) },

@@ -45,6 +45,7 @@ import (
 	"corpus-git/notify"
 	"corpus-git/pipeline"
 	"corpus-git/procedures"
+	"corpus-git/procedures/inherit"
 	"corpus-git/procedures/permissions"
 	"corpus-git/procedures/recipe"
 	"corpus-git/procedures/salttree"
@@ -174,7 +175,7 @@ func (c *core) makeTools(o options) {
 		Remotes: func(n project.Name) (string, string) { r := c.remotes(n); return r.Project, r.Pillar },
 	}
 	c.tools.Repository = func(n project.Name, r project.Repo) procedures.Repository { return c.repos.Open(n, r) }
-	c.tools.Upstream = func(n project.Name) procedures.Upstream { return c.repos.Open(n, project.Code) }
+	c.tools.Upstream = func(n project.Name) inherit.Upstream { return c.repos.Open(n, project.Code) }
 	c.tools.Live = c.liveCommit
 	c.nodes = &machines.Fleet{Store: c.fleet, Hosts: c.hosts, Bundles: func() machines.Bundles { return c.bundles() }, State: c.state, Signer: c.signer, Elect: c.kv.Elect, Log: c.log}
 	c.nodeKeys = nodeKeys(c.state)

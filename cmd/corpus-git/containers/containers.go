@@ -24,8 +24,8 @@ import (
 	"corpus-git/internal/execx"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
+	"corpus-git/internal/quantity"
 	"corpus-git/internal/vfs"
-	"corpus-git/project"
 	"corpus-git/project/status"
 )
 
@@ -140,7 +140,7 @@ func (s *settings) limits(cmd *cobra.Command) (func(*container.Limits), error) {
 	var bytes int64
 	if s.memory != "" && s.memory != "0" {
 		var err error
-		if bytes, err = project.ParseSize(s.memory); err != nil {
+		if bytes, err = quantity.ParseSize(s.memory); err != nil {
 			return nil, fault.New(fault.Usage, "", "--memory %q: %w", s.memory, err)
 		}
 	}

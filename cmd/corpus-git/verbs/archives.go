@@ -12,6 +12,7 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
 	"corpus-git/internal/printable"
+	"corpus-git/internal/quantity"
 	"corpus-git/project"
 	"corpus-git/project/status"
 )
@@ -119,14 +120,14 @@ func diskUse(all []status.Archive, spare int64) string {
 func keeps(k status.Keeping) string {
 	text := fmt.Sprintf("kept: %d of good deployments", k.Good)
 	if k.MaxAge > 0 {
-		text += " for " + project.FormatDuration(k.MaxAge)
+		text += " for " + quantity.FormatDuration(k.MaxAge)
 	}
 	if k.Failed == 0 {
 		text += ", none of failed ones"
 	} else {
 		text += fmt.Sprintf(", %d of failed ones", k.Failed)
 		if k.FailedMaxAge > 0 {
-			text += " for " + project.FormatDuration(k.FailedMaxAge)
+			text += " for " + quantity.FormatDuration(k.FailedMaxAge)
 		}
 	}
 	if k.MaxBytes > 0 {

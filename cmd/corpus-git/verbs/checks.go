@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"corpus-git/internal/humanize"
+	"corpus-git/internal/quantity"
 	"corpus-git/project"
 	"corpus-git/project/status"
 )
@@ -34,7 +35,7 @@ func (s *session) checkHistory(arg string, limit int) error {
 			if n := c.Now; n != nil {
 				state, since, last, took, why = checkState(*n), s.when(n.Since), s.when(n.Last), humanize.Seconds(n.Took), n.Reason
 			}
-			t.add(painted(bold, c.Name), plain(project.FormatDuration(c.Every)), state, plain(since), plain(last), number(took), plain(why))
+			t.add(painted(bold, c.Name), plain(quantity.FormatDuration(c.Every)), state, plain(since), plain(last), number(took), plain(why))
 		}
 		t.print(p, s.who.Term)
 	}

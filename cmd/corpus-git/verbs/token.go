@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"corpus-git/access"
+	"corpus-git/internal/quantity"
 	"corpus-git/project"
 )
 
@@ -20,7 +21,7 @@ func (s *session) expires(life string) (time.Time, error) {
 	if life == "" {
 		return time.Time{}, nil
 	}
-	d, err := project.ParseDuration(life)
+	d, err := quantity.ParseDuration(life)
 	if err != nil {
 		return time.Time{}, usage("--expires %q %w", life, err)
 	}

@@ -16,6 +16,7 @@ import (
 	"corpus-git/internal/audit"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
+	"corpus-git/internal/quantity"
 	"corpus-git/kv"
 	"corpus-git/kv/register"
 	"corpus-git/project"
@@ -110,7 +111,7 @@ func set(s Session) *cobra.Command {
 			put := kv.Put{Key: args[0], Value: args[1], If: only(), By: s.Caller.Name}
 			if lease != "" {
 				var err error
-				if put.Lease, err = project.ParseDuration(lease); err != nil || put.Lease <= 0 {
+				if put.Lease, err = quantity.ParseDuration(lease); err != nil || put.Lease <= 0 {
 					return fault.New(fault.Usage, "", "--lease %q: a duration such as 30s", lease)
 				}
 			}

@@ -12,7 +12,7 @@ import (
 	"corpus-git/fleet/agent"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/fault"
-	"corpus-git/project"
+	"corpus-git/internal/quantity"
 )
 
 // transport describes, for people, how a node is reached.
@@ -67,7 +67,7 @@ func token(s Session, verb, node, life, hub string) (string, error) {
 	if err := s.Admin(verb, node); err != nil {
 		return "", err
 	}
-	lasts, err := project.ParseDuration(life)
+	lasts, err := quantity.ParseDuration(life)
 	if err != nil || lasts <= 0 || lasts > maxTokenLife {
 		return "", fault.New(fault.Usage, "", "--for %q: a duration such as 1h, at most %d days", life, maxTokenLife/(24*time.Hour))
 	}

@@ -1,4 +1,5 @@
-package project
+// Package quantity reads and writes sizes and durations as configurations have them: 512MiB, 7d. How people read them is package humanize.
+package quantity
 
 import (
 	"errors"
@@ -49,7 +50,8 @@ func FormatSize(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-const day = 24 * time.Hour
+// Day is what the d of a duration stands for.
+const Day = 24 * time.Hour
 
 // ParseDuration reads a duration as time.ParseDuration does, and days: 7d, 1d12h. The error does not quote what it was given.
 func ParseDuration(s string) (time.Duration, error) {
@@ -61,7 +63,7 @@ func ParseDuration(s string) (time.Duration, error) {
 		if err != nil {
 			return 0, bad
 		}
-		days, s = time.Duration(n)*day, rest
+		days, s = time.Duration(n)*Day, rest
 		if s == "" {
 			return days, nil
 		}
@@ -78,8 +80,8 @@ func ParseDuration(s string) (time.Duration, error) {
 
 // FormatDuration returns what ParseDuration reads, short: 5h, not 5h0m0s; 7d, not 168h.
 func FormatDuration(d time.Duration) string {
-	if d >= day && d%day == 0 {
-		return strconv.FormatInt(int64(d/day), 10) + "d"
+	if d >= Day && d%Day == 0 {
+		return strconv.FormatInt(int64(d/Day), 10) + "d"
 	}
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

@@ -1,0 +1,219 @@
+// Package inherit puts the recipe of a project over those that it extends, by the projects of this server and by URLs.
+//
+// It owns which commits these are for a release, and keeps them: a release has the same ones ever after. How layers are read, ordered and merged is package
+// extends'. It runs nothing, and it never deploys a recipe.
+//
+// A crash between Read and Keep leaves nothing behind; one during Keep leaves pins that the next Keep of the project completes or removes.
+package inherit
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/py"
+	"corpus-git/internal/vfs"
+	"corpus-git/layout"
+	"corpus-git/procedures/extends"
+	"corpus-git/procedures/pillar"
+	"corpus-git/procedures/recipe"
+	"corpus-git/project"
+)
+
+// Repository is what is needed of the code's repository of a project; procedures.Repository satisfies it.
+type Repository interface {
+	Tree(ctx context.Context, c project.Commit, in project.Incoming) (fs.FS, error)
+	// Commit returns the commit that a ref leads to, through tags, "" if there is none; List returns the refs below prefix, hidden ones included.
+	Commit(ctx context.Context, ref string) (project.Commit, error)
+	List(ctx context.Context, prefix string) (map[string]project.Commit, error)
+	CompareAndSwap(ctx context.Context, c project.Change) error
+}
+
+// Upstream reads recipes from other servers for a project, and keeps them; receive's Repository satisfies it.
+type Upstream interface {
+	RecipeTip(ctx context.Context, url, rev string, want project.SubmoduleRequest) (project.Commit, error)
+	RecipeTree(ctx context.Context, url string, c project.Commit, want project.SubmoduleRequest) (fs.FS, error)
+	KeepRecipes(keep map[project.Commit]bool) error
+}
+
+// Server is where recipes are found.
+type Server struct {
+	FS    vfs.FS
+	Root  layout.Root
+	State layout.State
+	// Code opens the code's repository of a project. Without it no recipe can be extended: an error says so.
+	Code func(project.Name) Repository
+	// Upstream reads recipes from other servers; nil reads none.
+	Upstream func(project.Name) Upstream
+	// Live returns the commit that is live in a project, "" if none is; nil knows of none.
+	Live func(context.Context, project.Name) (project.Commit, error)
+}
+
+// Request is about one release of a project.
+type Request struct {
+	Name project.Name
+	// Commit is the release's, "" if it has none: a working tree.
+	Commit project.Commit
+	// From is the project that released the commit with its recipes, when it is promoted; else "".
+	From project.Name
+	// Fetch is told what is fetched; nil fetches nothing.
+	Fetch func(line string)
+}
+
+// Recipes are the recipes that a project's own extends. Keep and Classes of nil do nothing.
+type Recipes struct {
+	// Own is the project's own recipe, nil if it has none, and Layers those below it, the nearest first.
+	Own    fs.FS
+	Layers []extends.Layer
+	// Commit is the release's.
+	Commit project.Commit
+	// found are the commits of the entries, for a release that has a commit.
+	found map[string]project.Commit
+	pins  extends.Pins
+}
+
+// Read merges the recipe of a commit over those that it extends. It stores nothing.
+func (t Server) Read(ctx context.Context, req Request, files fs.FS) (fs.FS, *Recipes, error) {
+	in := &Recipes{Own: files, Commit: req.Commit, pins: extends.Pins{FS: t.FS, Path: t.State.Extends(req.Name.String())}}
+	parents, err := extends.Read(files, "")
+	if err != nil || len(parents) == 0 {
+		return files, in, err
+	}
+	if t.Code == nil {
+		return nil, nil, fault.New(fault.Refused, "", "%s/%s: the recipes it extends are on the server", layout.SaltDir, extends.File).
+			WithHint("use a plan:  git push prod HEAD:refs/plan/now")
+	}
+	var pinned map[string]project.Commit
+	if req.Commit != "" {
+		if pinned, err = in.pins.Of(req.Commit); err != nil {
+			return nil, nil, err
+		}
+		if req.From != "" && req.From != req.Name {
+			if pinned, err = t.releasedBy(req.From, req.Commit, req.Name, pinned); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	if in.Layers, in.found, err = extends.Resolve(ctx, req.Name, parents, recipes{t, req.Name, req.Fetch}, pinned); err != nil || len(in.Layers) == 0 {
+		return files, in, err
+	}
+	all := []fs.FS{files}
+	for _, l := range in.Layers {
+		all = append(all, l.Files)
+	}
+	return extends.Overlay(all...), in, nil
+}
+
+// releasedBy returns the commits that a release of the project from extends. own are those with which the project to had the same commit before: a release keeps
+// them, so other ones are fault.Refused.
+func (t Server) releasedBy(from project.Name, c project.Commit, to project.Name, own map[string]project.Commit) (map[string]project.Commit, error) {
+	pinned, err := extends.Pins{FS: t.FS, Path: t.State.Extends(from.String())}.Of(c)
+	switch {
+	case err != nil:
+		return nil, err
+	case pinned == nil:
+		return nil, fault.New(fault.Refused, "", "with which recipes %s released %s is not known any more", from, c.Short()).WithHint("deploy it there again, or push it to %s", to)
+	case own != nil && !maps.Equal(own, pinned):
+		return nil, fault.New(fault.Refused, "", "%s had %s before, with other commits of the recipes that it extends than %s", to, c.Short(), from).
+			WithHint("a release keeps its recipes: promote a new commit, which may be an empty one")
+	}
+	return pinned, nil
+}
+
+// Notes say what a recipe extends.
+func (in *Recipes) Notes() (out []string) {
+	for _, l := range in.Layers {
+		out = append(out, fmt.Sprintf("extends %s, its recipe at %s", l.Parent, l.Commit.Short()))
+	}
+	return out
+}
+
+// Sample returns a function that reads PILLAR.sample of each recipe, the weakest first: mappings merge. It is nil if none has one. own is the project's own recipe.
+func (in *Recipes) Sample(data *pillar.Reader, own fs.FS) func(context.Context) (*py.Dict, error) {
+	type source struct {
+		files fs.FS
+		shown string
+	}
+	var of []source
+	for i := len(in.Layers) - 1; i >= 0; i-- {
+		of = append(of, source{in.Layers[i].Files, in.Layers[i].ID() + ":" + layout.SaltDir + "/" + layout.PillarSample})
+	}
+	of = append(of, source{own, layout.SaltDir + "/" + layout.PillarSample})
+	var has []source
+	for _, s := range of {
+		if s.files != nil && recipe.Has(s.files, layout.PillarSample) {
+			has = append(has, s)
+		}
+	}
+	if len(has) == 0 {
+		return nil
+	}
+	return func(ctx context.Context) (*py.Dict, error) {
+		out := py.NewDict()
+		for _, s := range has {
+			d, edits, err := data.Sample(ctx, s.files, layout.PillarSample, s.shown)
+			if err == nil {
+				err = extends.Merge(out, d, edits)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	}
+}
+
+// Keep pins the commits of the release's entries, in their repositories, so that they stay whatever happens to their branches. Durable on return.
+func (in *Recipes) Keep(ctx context.Context, t Server, name project.Name) error {
+	if in == nil || in.Commit == "" || len(in.found) == 0 {
+		return nil
+	}
+	ref := func(c project.Commit) string { return extends.Refs + name.String() + "/" + string(c) }
+	for _, l := range in.Layers {
+		if l.URL != "" {
+			continue // its commit is in the project's own repositories
+		}
+		repo := t.Code(l.Name)
+		if have, err := repo.Commit(ctx, ref(l.Commit)); err != nil || have == l.Commit {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if err := repo.CompareAndSwap(ctx, project.Change{Ref: ref(l.Commit), New: l.Commit}); err != nil {
+			return fault.New(fault.KindOf(err), "keep the recipe of "+l.Name.String(), "%w", err)
+		}
+	}
+	needed, err := in.pins.Keep(in.Commit, in.found)
+	if err != nil {
+		return err
+	}
+	elsewhere := map[project.Commit]bool{}
+	for of, commits := range needed {
+		if of.URL != "" {
+			maps.Copy(elsewhere, commits)
+			continue
+		}
+		repo := t.Code(of.Name)
+		have, err := repo.List(ctx, extends.Refs+name.String()+"/")
+		if err != nil {
+			continue // destroyed meanwhile: nothing is left to unpin
+		}
+		for r, c := range have {
+			if !commits[c] {
+				if err := repo.CompareAndSwap(ctx, project.Change{Ref: r, Old: c}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if t.Upstream == nil {
+		return nil
+	}
+	if err := t.Upstream(name).KeepRecipes(elsewhere); err != nil {
+		return fault.New(fault.KindOf(err), "keep the recipes from elsewhere", "%w", err)
+	}
+	return nil
+}
