@@ -185,7 +185,7 @@ func TestReload(t *testing.T) {
 	require.True(t, s.service.Load().CreateOnPush)
 	require.Contains(t, logged.String(), "keep_archives")
 	for key, later := range map[string]bool{"keep_archives": false, "default_env": false, "require.approvals": false, "disk_reserve": true, "deadline": true} {
-		require.Regexp(t, `"key":"`+key+`",[^\n]*"message":"configuration changed`+map[bool]string{true: "; it restart the server to apply it", false: ""}[later]+`"`, logged.String())
+		require.Regexp(t, `"key":"`+key+`",[^\n]*"message":"configuration changed`+map[bool]string{true: "; restart the server to apply it", false: ""}[later]+`"`, logged.String())
 	}
 	keys, err := s.access.ListKeys(t.Context())
 	require.NoError(t, err)

@@ -83,7 +83,7 @@ assert not bad, (bad, said)
 print("pushed more")
 
 said, bad = push(a, {b"refs/heads/topic": M})
-assert "does not deploy" in bad[b"refs/heads/topic"], (bad, said)
+assert "is not the deployed branch" in bad[b"refs/heads/topic"], (bad, said)
 print("refused:", bad[b"refs/heads/topic"])
 
 said, bad = push(a, {b"refs/tags/light": ZERO})

@@ -71,7 +71,7 @@ assert not cb.rejected, cb.rejected
 print("pushed more")
 
 cb = push(a, "refs/heads/master:refs/heads/topic")
-assert "does not deploy" in cb.rejected["refs/heads/topic"], cb.rejected
+assert "is not the deployed branch" in cb.rejected["refs/heads/topic"], cb.rejected
 print("refused:", cb.rejected["refs/heads/topic"])
 
 cb = push(a, ":refs/tags/light")

@@ -84,7 +84,7 @@ public class Interop {
         // What is refused says why.
         r = push(git, new RefSpec("refs/heads/master:refs/heads/topic"));
         RemoteRefUpdate u = expect(r, "refs/heads/topic", RemoteRefUpdate.Status.REJECTED_OTHER_REASON);
-        need(u.getMessage().contains("does not deploy"), u.getMessage());
+        need(u.getMessage().contains("is not the deployed branch"), u.getMessage());
         System.out.println("refused: " + u.getMessage());
 
         // A tag goes.
