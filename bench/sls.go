@@ -27,7 +27,7 @@ const (
 	slsSaltRuns = 3
 	slsSome     = 1_000
 	slsMany     = 10_000
-	slsPatience = 4 * time.Minute // with Salt, for 10,000 files
+	slsTimeout = 4 * time.Minute // with Salt, for 10,000 files
 )
 
 // benchSLS applies 5 steps of 20 states with the built-in runner; with one salt-call for each step; with our driver,
@@ -105,13 +105,13 @@ func benchFiles(l *lab) error {
 		if err := b.clear(0); err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), slsPatience)
+		ctx, cancel := context.WithTimeout(context.Background(), slsTimeout)
 		r, end := b.process()
 		for j, what := range []string{"new files", "files that are right"} {
 			t, err := timed(func() error { return b.apply(ctx, r, "many") })
 			switch {
 			case ctx.Err() != nil:
-				fmt.Printf("%6d %-22s corpus-git %9.1f ms   one Salt process: more than %s\n", n, what, ms(ours[j]), slsPatience)
+				fmt.Printf("%6d %-22s corpus-git %9.1f ms   one Salt process: more than %s\n", n, what, ms(ours[j]), slsTimeout)
 			case err != nil:
 				cancel()
 				return errors.Join(err, end())

@@ -27,17 +27,17 @@ type Units struct {
 	Exclusive func(ctx context.Context, name project.Name, what string, by project.Pusher) (release func(), err error)
 }
 
-// unitSettle is how long after a start a unit is checked again; unitPatience how long a unit may take to start where systemctl does not
+// unitSettle is how long after a start a unit is checked again; unitTimeout how long a unit may take to start where systemctl does not
 // wait for it.
 const (
-	unitSettle   = time.Second
-	unitPatience = 30 * time.Second
+	unitSettle  = time.Second
+	unitTimeout = 30 * time.Second
 )
 
 // runner acts on the units of a project.
 func (u Units) runner(l Release) *units.Runner {
 	return &units.Runner{
-		Exec: u.cfg.Tools.Exec, Units: l.Prepared.Cfg.Units(), User: u.cfg.Tools.ProjectUser(l.Prepared), Now: time.Now, Uptime: uptime, Settle: unitSettle, Patience: unitPatience,
+		Exec: u.cfg.Tools.Exec, Units: l.Prepared.Cfg.Units(), User: u.cfg.Tools.ProjectUser(l.Prepared), Now: time.Now, Uptime: uptime, Settle: unitSettle, Timeout: unitTimeout,
 		Command: func(user, line string, argv []string) (execx.Cmd, error) {
 			s := host.Shell{Line: line, Argv: argv, RunAs: user, KeepLocale: argv == nil}
 			if argv != nil {

@@ -196,7 +196,7 @@ func TestHandler(t *testing.T) {
 	var got []Outcome
 	require.NoError(t, m.Verify(t.Context(), func(o Outcome) { got = append(got, o) }))
 	require.Equal(t, failed, got[0].Change)
-	require.Equal(t, copied, one(t, m, Options{}).Change, "the next sync mends it")
+	require.Equal(t, copied, one(t, m, Options{}).Change, "the next sync repairs it")
 	code, _, _ = get(t, s.URL+"/files/x")
 	require.Equal(t, 200, code)
 	ended, end := context.WithCancel(t.Context())

@@ -133,5 +133,5 @@ func TestShutdownEndsWhatHangsBesideARollback(t *testing.T) {
 	res, out = m.follow(id)
 	require.Equal(t, project.RolledBack, res.State, out)
 	require.Equal(t, "one", m.live("page"))
-	require.Equal(t, 30*time.Second, pipeline.DefaultPatience, "docs/recipe.md says it")
+	require.Equal(t, 30*time.Second, pipeline.DefaultStopTimeout, "docs/recipe.md says it")
 }

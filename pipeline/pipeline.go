@@ -68,8 +68,8 @@ type Config struct {
 	NewID    func() project.ID
 	// Deadline ends a deployment that takes longer; 0 means 5 hours.
 	Deadline time.Duration
-	// Patience is how long, while the server stops, hooks and files of projects may take in a rollback; 0 means 30 seconds.
-	Patience time.Duration
+	// StopTimeout is how long, while the server stops, hooks and files of projects may take in a rollback; 0 means 30 seconds.
+	StopTimeout time.Duration
 	// MaxLogBytes limits the event log of a new deployment (event.Log.Limit); nil sets no limit.
 	MaxLogBytes func() int64
 	// Secrets are the server's own, such as addresses of notifications; nil means none.
@@ -97,8 +97,8 @@ type Config struct {
 // DefaultDeadline is how long a deployment may take where nothing else is configured.
 const DefaultDeadline = 5 * time.Hour
 
-// DefaultPatience is the default of Config.Patience.
-const DefaultPatience = 30 * time.Second
+// DefaultStopTimeout is the default of Config.StopTimeout.
+const DefaultStopTimeout = 30 * time.Second
 
 // Pipeline runs the deployments of all projects. All methods are safe for concurrent use.
 type Pipeline struct {
@@ -125,8 +125,8 @@ func New(ctx context.Context, cfg Config) (*Pipeline, error) {
 	if cfg.Deadline == 0 {
 		cfg.Deadline = DefaultDeadline
 	}
-	if cfg.Patience == 0 {
-		cfg.Patience = DefaultPatience
+	if cfg.StopTimeout == 0 {
+		cfg.StopTimeout = DefaultStopTimeout
 	}
 	if cfg.OnSteps == nil {
 		cfg.OnSteps = func(project.Name) {}
@@ -360,7 +360,7 @@ func (p *Pipeline) addRunning(rec *project.Record) {
 }
 
 // Shutdown refuses new deployments and ends those that wait, with "try again". Running ones may finish until ctx ends; then they are
-// cancelled and rolled back. Hooks and files of projects for a rollback, or for after the end, have Config.Patience from then on. It
+// cancelled and rolled back. Hooks and files of projects for a rollback, or for after the end, have Config.StopTimeout from then on. It
 // returns when nothing runs any more.
 func (p *Pipeline) Shutdown(ctx context.Context) error {
 	p.mu.Lock()
@@ -389,7 +389,7 @@ func (p *Pipeline) Shutdown(ctx context.Context) error {
 	select {
 	case <-done:
 		return context.Cause(ctx)
-	case <-time.After(p.cfg.Patience):
+	case <-time.After(p.cfg.StopTimeout):
 	}
 	// Restoring the tree may take any time; the projects' hooks and files for it are out of time.
 	p.mu.Lock()

@@ -101,7 +101,7 @@ func (m *machine) start() {
 	}
 	m.p, err = pipeline.New(t.Context(), pipeline.Config{
 		Repository: func(n project.Name, r project.Repo) pipeline.Repository { return m.rep.Open(n, r) },
-		Root:       m.root, State: state, DB: d, Tools: tools, Audit: log, Now: time.Now, NewID: project.NewID, Deadline: m.deadline, Patience: m.patience, Logger: zerolog.New(zerolog.NewTestWriter(t)),
+		Root:       m.root, State: state, DB: d, Tools: tools, Audit: log, Now: time.Now, NewID: project.NewID, Deadline: m.deadline, StopTimeout: m.patience, Logger: zerolog.New(zerolog.NewTestWriter(t)),
 		Settings: func(context.Context, project.Name) (pipeline.Settings, error) {
 			return pipeline.Settings{Environment: m.env}, nil
 		},

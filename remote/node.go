@@ -107,13 +107,13 @@ type conn struct {
 	err   error
 }
 
-// endPatience is how long a session may take to end.
-const endPatience = 5 * time.Second
+// endTimeout is how long a session may take to end.
+const endTimeout = 5 * time.Second
 
 // end closes the command's input, waits for its end, and returns why it ended.
 func (c *conn) end() error {
 	_ = c.in.Close()
-	late := time.AfterFunc(endPatience, func() { c.stop(fault.New(fault.Busy, "", "%w", &ConnectionError{"the session did not end"})) })
+	late := time.AfterFunc(endTimeout, func() { c.stop(fault.New(fault.Busy, "", "%w", &ConnectionError{"the session did not end"})) })
 	defer late.Stop()
 	for range c.frames { // nothing else reads them
 	}
@@ -351,8 +351,8 @@ type Apply struct {
 	Show func(event.Event) error
 	// Lost is called when the connection was lost, and when it is reestablished.
 	Lost func(err error, again time.Duration)
-	// Patience is how long to try to reconnect.
-	Patience time.Duration
+	// ReconnectFor is how long to try to reconnect.
+	ReconnectFor time.Duration
 }
 
 // ErrNoResult means that the deployment may still run there, and that its result is unknown.
@@ -370,7 +370,7 @@ func (n *Node) Apply(ctx context.Context, a Apply) (Frame, error) {
 		if err == nil || !errors.As(err, &lost) || fault.KindOf(err) != fault.Busy {
 			return f, err
 		}
-		if time.Since(begun)+wait > a.Patience {
+		if time.Since(begun)+wait > a.ReconnectFor {
 			return f, fault.New(fault.Busy, "", "%w: %w", ErrNoResult, err)
 		}
 		a.Lost(err, wait)

@@ -29,9 +29,9 @@ type Runner struct {
 	// Now is the clock, Uptime the time since the machine started (CLOCK_MONOTONIC).
 	Now    func() time.Time
 	Uptime func() time.Duration
-	// Settle is the time after which a started unit is checked again: one that ends at once counts as failed. Patience limits the wait for
+	// Settle is the time after which a started unit is checked again: one that ends at once counts as failed. Timeout limits the wait for
 	// one that is still starting.
-	Settle, Patience time.Duration
+	Settle, Timeout time.Duration
 }
 
 // maxOutput is how much is kept of what a command prints, in bytes.
@@ -308,7 +308,7 @@ func (r *Runner) settled(ctx context.Context, a project.UnitAction, all []found)
 			return nil, err
 		}
 	}
-	end := time.Now().Add(r.Patience)
+	end := time.Now().Add(r.Timeout)
 	for {
 		states, err := r.states(ctx, all)
 		if err != nil {

@@ -90,18 +90,18 @@ func (h *places) Pop() any {
 // Run works with n goroutines until no task is left, and returns the first error, including the context's.
 func (p *Pool) Run(n int) error { return p.runCold(n, forever) }
 
-// forever is a patience that is never exceeded.
+// forever is a delay that is never exceeded.
 const forever = time.Duration(1<<63 - 1)
 
-// runCold is run that adds three times as many goroutines when it takes longer than patience: then it is waiting for the disk, which is
+// runCold is run that adds three times as many goroutines when it takes longer than delay: then it is waiting for the disk, which is
 // fastest with many requests at once. A single goroutine stays single.
-func (p *Pool) runCold(n int, patience time.Duration) error {
+func (p *Pool) runCold(n int, delay time.Duration) error {
 	var wg sync.WaitGroup
 	for range n {
 		wg.Go(p.work)
 	}
 	if n > 1 {
-		more := time.AfterFunc(patience, func() {
+		more := time.AfterFunc(delay, func() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			if p.pending == 0 || p.err != nil {

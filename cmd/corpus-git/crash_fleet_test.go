@@ -327,7 +327,7 @@ func (f *crashedFleet) trouble() {
 	case "cut":
 		m.wire.cut(f.rng.IntN(2) == 0)
 		time.Sleep(span)
-		m.wire.mend()
+		m.wire.restore()
 	}
 }
 

@@ -27,7 +27,7 @@ func newWire(t *testing.T, to string) *wire {
 	require.NoError(t, err)
 	w := &wire{l: l, to: to, open: map[net.Conn]bool{}}
 	w.moved = sync.NewCond(&w.mu)
-	t.Cleanup(func() { _ = l.Close(); w.cut(false); w.mend() })
+	t.Cleanup(func() { _ = l.Close(); w.cut(false); w.restore() })
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -55,7 +55,7 @@ func (w *wire) cut(silent bool) {
 	}
 }
 
-func (w *wire) mend() {
+func (w *wire) restore() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.silent, w.refusing = false, false

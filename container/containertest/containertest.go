@@ -30,8 +30,8 @@ type Subject struct {
 	Put func(t *testing.T, c container.Container)
 }
 
-// patience is how long a test waits for what must come.
-const patience = 30 * time.Second
+// timeout is how long a test waits for what must come.
+const timeout = 30 * time.Second
 
 // Run runs the tests. They are one story: booting takes its time.
 func Run(t *testing.T, s Subject) {
@@ -119,7 +119,7 @@ func (s Subject) exec(t *testing.T) {
 	require.Eventually(t, func() bool {
 		exit, err := s.Driver().Exec(t.Context(), s.Container, container.Command{Argv: []string{"sh", "-c", "! grep -qsz '^86399$' /proc/[0-9]*/cmdline"}})
 		return err == nil && exit == 0
-	}, patience, 100*time.Millisecond, "the command runs on")
+	}, timeout, 100*time.Millisecond, "the command runs on")
 }
 
 // signalling tells when something was written.
@@ -152,11 +152,11 @@ func (s Subject) address(t *testing.T) {
 		}
 		defer conn.Close()
 		said := make([]byte, 4)
-		_ = conn.SetDeadline(time.Now().Add(patience))
+		_ = conn.SetDeadline(time.Now().Add(timeout))
 		_, err = conn.Read(said)
 		return err == nil && string(said) == "SSH-"
 	}
-	require.Eventually(t, dial, patience, 100*time.Millisecond, "no ssh server at %s", a)
+	require.Eventually(t, dial, timeout, 100*time.Millisecond, "no ssh server at %s", a)
 }
 
 func (s Subject) resize(t *testing.T) {

@@ -99,21 +99,21 @@ func (f *Fleet) pool(name string) *pool {
 	return f.links[name]
 }
 
-// dialPatience is how long to wait for a stream of an agent; firstPatience, from the hub's start, for one that has not come since: agents try
+// dialTimeout is how long to wait for a stream of an agent; firstDialTimeout, from the hub's start, for one that has not come since: agents try
 // again within a minute.
 const (
-	dialPatience  = 10 * time.Second
-	firstPatience = 75 * time.Second
+	dialTimeout      = 10 * time.Second
+	firstDialTimeout = 75 * time.Second
 )
 
-// patience returns how long to wait for a stream of a node's agent now.
-func (f *Fleet) patience(name string) time.Duration {
+// dialWait returns how long to wait for a stream of a node's agent now.
+func (f *Fleet) dialWait(name string) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.met[name] {
-		return dialPatience
+		return dialTimeout
 	}
-	return max(dialPatience, time.Until(f.Started.Add(firstPatience)))
+	return max(dialTimeout, time.Until(f.Started.Add(firstDialTimeout)))
 }
 
 // meet notes that a node's agent has come.
@@ -128,7 +128,7 @@ func (f *Fleet) meet(name string) {
 
 // dial takes a stream of a node's agent.
 func (f *Fleet) dial(ctx context.Context, name string) (io.ReadWriteCloser, error) {
-	late := time.NewTimer(f.patience(name))
+	late := time.NewTimer(f.dialWait(name))
 	defer late.Stop()
 	for {
 		p := f.pool(name)

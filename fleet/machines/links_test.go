@@ -54,8 +54,8 @@ func TestDialAfterRestart(t *testing.T) {
 			require.ErrorContains(t, err, "the agent of web1 is not connected")
 			return time.Since(begun)
 		}
-		require.Equal(t, firstPatience, wait())
-		require.Equal(t, dialPatience, wait(), "a while after the start")
+		require.Equal(t, firstDialTimeout, wait())
+		require.Equal(t, dialTimeout, wait(), "a while after the start")
 		f.Started = time.Now()
 		ctx, end := context.WithCancel(t.Context())
 		gone := make(chan error)
@@ -65,7 +65,7 @@ func TestDialAfterRestart(t *testing.T) {
 		synctest.Wait()
 		end()
 		require.ErrorIs(t, <-gone, context.Canceled)
-		require.Equal(t, dialPatience, wait())
+		require.Equal(t, dialTimeout, wait())
 	})
 }
 

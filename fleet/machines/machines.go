@@ -140,8 +140,8 @@ func thisProgram() (remote.Release, error) {
 	return remote.ReadRelease(path)
 }
 
-// patience is how long an unreachable node is retried.
-const nodePatience = 2 * time.Minute
+// nodeTimeout is how long an unreachable node is retried.
+const nodeTimeout = 2 * time.Minute
 
 // node connects to a node and installs the program there if needed, once.
 func (r *machines) node(ctx context.Context, n fleet.Node) (*remote.Node, error) {
@@ -258,7 +258,7 @@ func (r *machines) apply(ctx context.Context, n fleet.Node, o fleet.Order, how r
 	if change != nil {
 		change(&m)
 	}
-	how.Project, how.Patience = o.Deployment.Project, nodePatience
+	how.Project, how.ReconnectFor = o.Deployment.Project, nodeTimeout
 	how.Send = func(ctx context.Context, have []project.Commit, w io.Writer) error {
 		_, err := r.bundles().Write(ctx, m, have, &r.packs, w)
 		return err

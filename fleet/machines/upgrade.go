@@ -17,9 +17,9 @@ import (
 
 // Times of an upgrade.
 const (
-	// upgradePatience is how long a node may take to reconnect, with the new program or the old one.
-	upgradePatience = 4 * time.Minute
-	askAgain        = 500 * time.Millisecond
+	// upgradeTimeout is how long a node may take to reconnect, with the new program or the old one.
+	upgradeTimeout = 4 * time.Minute
+	askAgain       = 500 * time.Millisecond
 )
 
 // Upgrade replaces the program of a node's agent by the one in in, or for nil by this one, and returns what the node runs once it has
@@ -90,7 +90,7 @@ func (f *Fleet) program(in io.Reader) (file *os.File, what remote.Release, err e
 
 // back waits until a node reconnects with a program.
 func (f *Fleet) back(ctx context.Context, n fleet.Node, sum string) (release string, err error) {
-	limit, end := context.WithTimeout(ctx, upgradePatience)
+	limit, end := context.WithTimeout(ctx, upgradeTimeout)
 	defer end()
 	said := ""
 	for {
@@ -114,7 +114,7 @@ func (f *Fleet) back(ctx context.Context, n fleet.Node, sum string) (release str
 			if ctx.Err() != nil {
 				return "", context.Cause(ctx)
 			}
-			return "", fault.New(fault.Failed, "node upgrade", "%s has not come back with the program within %s%s", n.Name, upgradePatience, said)
+			return "", fault.New(fault.Failed, "node upgrade", "%s has not come back with the program within %s%s", n.Name, upgradeTimeout, said)
 		}
 	}
 }

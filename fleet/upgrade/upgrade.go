@@ -214,8 +214,8 @@ type Trial struct {
 	// Args are those of this process without its name, Env its environment.
 	Args, Env      []string
 	Stdout, Stderr io.Writer
-	// Patience is how long it may take to reach the hub.
-	Patience time.Duration
+	// Timeout is how long it may take to reach the hub.
+	Timeout time.Duration
 	// Signals are passed on.
 	Signals <-chan os.Signal
 	// Connected is called when it has reached the hub; it may be nil.
@@ -254,7 +254,7 @@ func (p *Programs) Try(t Trial) (came bool, end error) {
 	if err := <-started; err != nil {
 		return false, p.fail(n, err.Error())
 	}
-	late := time.NewTimer(t.Patience)
+	late := time.NewTimer(t.Timeout)
 	defer late.Stop()
 	tick := time.NewTicker(askEvery)
 	defer tick.Stop()
@@ -277,7 +277,7 @@ func (p *Programs) Try(t Trial) (came bool, end error) {
 			_ = c.Process.Signal(sig)
 		case <-late.C:
 			if !came {
-				reason = fmt.Sprintf("it did not reach the hub within %s", t.Patience)
+				reason = fmt.Sprintf("it did not reach the hub within %s", t.Timeout)
 				_ = c.Process.Kill()
 			}
 		case <-tick.C:

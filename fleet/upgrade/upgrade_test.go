@@ -115,7 +115,7 @@ func TestTry(t *testing.T) {
 				signals <- syscall.SIGTERM
 			}
 			told := 0
-			came, err := p.Try(Trial{Args: []string{"agent"}, Env: append(os.Environ(), "NOTE="+p.note()), Patience: 500 * time.Millisecond, Signals: signals, Connected: func() { told++ }})
+			came, err := p.Try(Trial{Args: []string{"agent"}, Env: append(os.Environ(), "NOTE="+p.note()), Timeout: 500 * time.Millisecond, Signals: signals, Connected: func() { told++ }})
 			require.Equal(t, c.came, came)
 			require.Contains(t, p.Failed(), c.failed)
 			path, cerr := p.Chosen()

@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,29 +12,15 @@ import (
 
 	"corpus-git/internal/execx"
 	"corpus-git/internal/terminal"
+	"corpus-git/internal/testutil"
 )
 
 // shown collects what a terminal shows.
-type shown struct {
-	mu  sync.Mutex
-	buf strings.Builder
-}
-
-func (s *shown) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.buf.Write(p)
-}
-
-func (s *shown) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.buf.String()
-}
+type shown struct{ testutil.Buffer }
 
 func (s *shown) wait(t *testing.T, text string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return strings.Contains(s.String(), text) }, 10*time.Second, 5*time.Millisecond, "%s", s)
+	require.Eventually(t, func() bool { return strings.Contains(s.String(), text) }, 10*time.Second, 5*time.Millisecond, "%s", s.String())
 }
 
 // What runs has a controlling terminal of the size and type that was said, reads keys, is resized and interrupted by them, and its status is given.

@@ -209,9 +209,9 @@ func (s *Scheduler) again(name project.Name) bool {
 	return false
 }
 
-// Stop ends running work, which takes as long as one block of a file, and waits for it no longer than patience. It reports whether all has
+// Stop ends running work, which takes as long as one block of a file, and waits for it no longer than timeout. It reports whether all has
 // ended; what has not may be abandoned as in a crash.
-func (s *Scheduler) Stop(patience time.Duration) bool {
+func (s *Scheduler) Stop(timeout time.Duration) bool {
 	s.mu.Lock()
 	stop := s.stop
 	s.mu.Unlock()
@@ -224,7 +224,7 @@ func (s *Scheduler) Stop(patience time.Duration) bool {
 		s.done.Wait()
 		close(ended)
 	}()
-	t := time.NewTimer(patience)
+	t := time.NewTimer(timeout)
 	defer t.Stop()
 	select {
 	case <-ended:

@@ -71,7 +71,7 @@ func Dialling(dir string, args, env []string, out, errout *os.File, run func(*Up
 		if err != nil {
 			return err
 		}
-		came, err := programs.Try(upgrade.Trial{Args: args, Env: env, Stdout: out, Stderr: errout, Patience: trialTimeout, Signals: signals})
+		came, err := programs.Try(upgrade.Trial{Args: args, Env: env, Stdout: out, Stderr: errout, Timeout: trialTimeout, Signals: signals})
 		var exit *exec.ExitError
 		switch {
 		case errors.Is(err, upgrade.ErrStopped):

@@ -202,7 +202,7 @@ func (r *remoting) deploy(ctx context.Context, do map[string]bool) (int, error) 
 	console := event.NewConsole(r.Stdout, event.Style{Colour: r.term.Colour, Verbose: r.verbose, Output: r.task != "", Commands: r.commandThere()})
 	told := false
 	f, err := r.node.Apply(ctx, remote.Apply{
-		Project: r.name, StoreOnly: !do[remoteDeploy], Patience: r.reconnect,
+		Project: r.name, StoreOnly: !do[remoteDeploy], ReconnectFor: r.reconnect,
 		Send: func(ctx context.Context, have []project.Commit, w io.Writer) error {
 			var size remote.Counter
 			size.W = w

@@ -68,7 +68,7 @@ func (p Projects) Inspect(ctx context.Context) (out []Finding) {
 			}
 			for _, d := range u.Differs {
 				f := add(d.Kind, "warning", "corpus-git deploy "+string(at.Name)+" --only sync,fixperms", "%s", d.Text)
-				f.Fix, f.Once = "deploy "+string(at.Name)+" with sync and fixperms only", "mend "+string(at.Name)
+				f.Fix, f.Once = "deploy "+string(at.Name)+" with sync and fixperms only", "deploy "+string(at.Name)
 				f.Do = func(ctx context.Context) error { return p.Repair(ctx, at.Name) }
 			}
 		}

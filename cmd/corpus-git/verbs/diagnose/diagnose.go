@@ -1,6 +1,6 @@
 // Package diagnose is the verb doctor.
 //
-// It owns its words and output, and asks before anything is mended. What is wrong, and how it is mended, is the package doctor's.
+// It owns its words and output, and asks before anything is changed. What is wrong, and how it is mended, is the package doctor's.
 package diagnose
 
 import (
@@ -51,7 +51,7 @@ func Command(s Session, annotations map[string]string) *cobra.Command {
 		Use: "doctor", Short: "Check the server and its data for problems", Args: s.Exactly(), Annotations: annotations,
 		Long: "Checks the machine, the state and the projects, and suggests fixes for problems. --projects also walks\n" +
 			"the trees of all projects: accounts, links, owners and modes, and accounts of deleted projects.\n" +
-			"--fix looks at all of that, asks, and mends what can be fixed: owners and modes, locks that a process left, links,\n" +
+			"--fix looks at all of that, asks, and fixes what it can: owners and modes, locks that a process left, links,\n" +
 			"missing accounts, and accounts of deleted projects. Other problems are only reported.",
 		Example: "  corpus-git doctor\n  corpus-git doctor --fix",
 		RunE: func(*cobra.Command, []string) error {
@@ -113,7 +113,7 @@ func verdict(found []doctor.Finding) error {
 	return fault.New(fault.Failed, "", "%s", humanize.Plural(bad, "check failed", "checks failed"))
 }
 
-// ofServer reports whether a check is one that the server makes of its projects, and mends.
+// ofServer reports whether a check is one that the server makes of its projects, and fixes.
 func ofServer(name string) bool {
 	return name == "accounts" || name == "links" || name == "permissions" || name == "orphan"
 }
@@ -149,7 +149,7 @@ func (s Session) ofProjects() ([]doctor.Finding, error) {
 	return found, nil
 }
 
-// relayed has the server mend what it finds.
+// relayed has the server fix what it finds.
 func (s Session) relayed(ctx context.Context) error {
 	var out bytes.Buffer
 	code, err := s.Relay(ctx, []string{"doctor", "--fix", "--yes"}, &out, s.Err)
