@@ -27,7 +27,7 @@ const (
 	slsSaltRuns = 3
 	slsSome     = 1_000
 	slsMany     = 10_000
-	slsTimeout = 4 * time.Minute // with Salt, for 10,000 files
+	slsTimeout  = 4 * time.Minute // with Salt, for 10,000 files
 )
 
 // benchSLS applies 5 steps of 20 states with the built-in runner; with one salt-call for each step; with our driver,
