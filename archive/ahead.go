@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// ahead is background work that began while a deployment of the project runs (Ahead), which does not hold it up. Once that deployment has
-// ended it is like other background work: a later Pause holds it up, unless a Make waits for it.
+// ahead is background work that began while a deployment of the project runs (Ahead), and does not delay that deployment. Once the deployment has
+// ended it is like other background work: a later Pause stops it, unless a Make waits for it.
 type ahead struct {
 	own    <-chan struct{} // closed when the deployment during which it began has ended
 	wanted chan struct{}   // closed when a Make waits for it
@@ -20,13 +20,13 @@ func newAhead(own <-chan struct{}) *ahead {
 	return a
 }
 
-// during reports whether the deployment still runs in which the work began; of other work it never does.
+// during reports whether the deployment during which the work began is still running; it is false for other work.
 func (a *ahead) during() bool { return a != nil && !closed(a.own) }
 
 // isWanted reports whether a Make waits for the work.
 func (a *ahead) isWanted() bool { return a != nil && closed(a.wanted) }
 
-// wantedBy is a channel that is closed when a Make waits for the work, nil for other work.
+// wantedBy returns a channel that is closed when a Make waits for the work, nil for other work.
 func (a *ahead) wantedBy() <-chan struct{} {
 	if a == nil {
 		return nil
@@ -43,15 +43,15 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// Ahead does while a deployment runs what Prepare would do after it, so that one that follows at once need not wait. It is called when the
-// deployment's archive is made and its tree is checked out, by a goroutine of its own, and returns when the work has ended.
+// Ahead does, while a deployment runs, what Prepare would do after it, so that a deployment that follows at once need not wait. It is called when the
+// deployment's archive is made and its tree is checked out, in its own goroutine, and returns when the work has ended.
 //
-// It is for the trees that a Make would pack (at least Config.HandOver files with little content), where there is no spare tree and
+// It is for the trees that a Make would pack (at least Config.HandOver files with little content), if there is no spare tree and
 // deployments follow each other within ten seconds: it packs the archive that was just made, and publishes the result when the
 // deployment has ended. Until then the archive is a folder. A Make that comes earlier waits for that. A first deployment has nothing to pack; its
-// tree is copied by Prepare once it is live, as a copy that is made meanwhile would be synced with it.
+// tree is copied by Prepare once it is live, because a copy made meanwhile would be synced with it.
 //
-// It only saves work, so it reports nothing. A crash leaves what one of Compact leaves. It does nothing while other background work runs.
+// It only saves work, so it reports nothing. A crash leaves the same as a crash in Compact. It does nothing while other background work runs.
 func (s *Store) Ahead(ctx context.Context) {
 	own := s.gate.waiting()
 	if own == nil || s.cfg.NoSpare || s.hasSpare() {
@@ -98,7 +98,7 @@ func (w *compaction) packAhead() {
 	_, _ = w.pack(*a)
 }
 
-// awaitAhead waits until an archive is packed that was being packed during the deployment before, and lets that be published although the
+// awaitAhead waits until an archive is packed that was being packed during the previous deployment, and lets it be published although the
 // store is paused.
 func (s *Store) awaitAhead(ctx context.Context) {
 	a := s.ahead.Load()

@@ -12,18 +12,18 @@ type Background struct {
 	recent atomic.Int64 // how many entries of manifests the stores keep in memory
 }
 
-// NewBackground makes a slot.
+// NewBackground creates a slot.
 func NewBackground() *Background { return &Background{slot: make(chan struct{}, 1)} }
 
-// gate holds up background work while callers of Pause need the disk.
+// gate stops background work while callers of Pause need the disk.
 type gate struct {
 	mu   sync.Mutex
 	shut int
 	open chan struct{} // closed when shut falls to 0
 }
 
-// Pause holds up the background work of this store, at the latest after the block being read, until resume is called; calling resume again
-// does nothing. A deployment pauses the store for as long as it runs. Several callers may pause at once; work goes on after the last
+// Pause stops the background work of this store, at the latest after the block being read, until resume is called; calling resume again
+// does nothing. A deployment pauses the store for as long as it runs. Several callers may pause at once; work continues after the last
 // resume. From its return until resume nothing in the background publishes or removes an archive.
 func (s *Store) Pause() (resume func()) {
 	g := &s.gate
@@ -34,7 +34,7 @@ func (s *Store) Pause() (resume func()) {
 	g.shut++
 	g.mu.Unlock()
 	s.interruptSparing()
-	// Whatever is publishing or removing holds the lock and checked the gate first.
+	// Anything that is publishing or removing holds the lock and checked the gate first.
 	s.work.Lock()
 	s.work.Unlock() //nolint:staticcheck // taken only to wait for the holder
 	return sync.OnceFunc(func() {
@@ -46,7 +46,7 @@ func (s *Store) Pause() (resume func()) {
 	})
 }
 
-// waiting is a channel to wait for, nil if the gate is open.
+// waiting returns a channel to wait for, nil if the gate is open.
 func (g *gate) waiting() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -63,19 +63,19 @@ type compaction struct {
 	held bool
 	// front is set while a Make waits for the compaction; that Make holds the work lock and has paused the background.
 	front bool
-	// only reports that it holds Store.compacting.
+	// only reports whether it holds Store.compacting.
 	only bool
 	// ahead is set for work that began during a deployment.
 	ahead *ahead
 }
 
-// alone makes a compaction the only one of the store, until its over is called; false where there is another one.
+// alone makes a compaction the only one of the store, until its over is called; it returns false if there is another one.
 func (w *compaction) alone() bool {
 	w.only = w.s.compacting.TryLock()
 	return w.only
 }
 
-// over is called by the only one, perhaps repeatedly.
+// over is called by the only one, possibly several times.
 func (w *compaction) over() {
 	if w.only {
 		w.only = false

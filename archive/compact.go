@@ -13,7 +13,7 @@ import (
 
 // Compacted reports what a Compact did.
 type Compacted struct {
-	// Busy reports that another Compact of this store was running, and this one did nothing.
+	// Busy reports that another Compact of this store was running and this one did nothing.
 	Busy bool `json:"busy,omitempty"`
 	// Packed archives were folders and are files now. Freed is the difference on disk; a tree that became the spare one does not count.
 	Packed []Archive `json:"packed,omitempty"`
@@ -22,7 +22,7 @@ type Compacted struct {
 	Refused []Refusal `json:"refused,omitempty"`
 	// Sealed counts the files of the newest archive whose checksum was recorded, for Verify to compare with.
 	Sealed int `json:"sealed,omitempty"`
-	// Spared reports that there was no spare tree for the next archive and one was made.
+	// Spared reports that there was no spare tree for the next archive and that one was made.
 	Spared bool `json:"spared,omitempty"`
 	// Rotation is what the policy's limits removed, with their current sizes.
 	Rotation Rotation `json:"rotation"`
@@ -39,11 +39,11 @@ type Refusal struct {
 // applies the limits of the policy, makes a spare tree for the next Make if there is none (as Prepare does sooner), measures failed
 // trees, and records checksums of the newest archive.
 //
-// It is meant for a goroutine of its own, once no deployment runs. It may run beside all other methods of the store: it takes one slot for
+// It is meant to run in its own goroutine, while no deployment runs. It may run concurrently with all other methods of the store: it takes one slot for
 // all projects (Config.Background), stops while the store is paused (Pause), and ends soon after ctx does. A packed archive is durable, was
 // read back from the disk, and agrees with its manifest in every entry and every byte of content before its folder is touched. A crash
 // leaves the folder or the files, whichever the record names; Sweep removes the other. An archive that can't be packed stays a folder and
-// is named in Refused; that is not an error.
+// is listed in Refused; that is not an error.
 func (s *Store) Compact(ctx context.Context, p Policy) (Compacted, error) {
 	const op = "compact archives"
 	var out Compacted
@@ -123,7 +123,7 @@ func (s *Store) Compact(ctx context.Context, p Policy) (Compacted, error) {
 	return out, nil
 }
 
-// failed is the error of a compaction, or the context's once that has ended.
+// failed returns the error of a compaction, or the context's if it has ended.
 func (w *compaction) failed(op string, err error) error {
 	if w.ctx.Err() != nil {
 		return w.ctx.Err()
@@ -201,7 +201,7 @@ func (s *Store) unpackHeld(ctx context.Context, a Archive, m *tree.Manifest) (Ar
 		return fail(err)
 	}
 	for _, p := range append([]string{tmp}, a.packedPaths()...) {
-		_ = s.reaper.Remove(p) // the folders are the archive now; what can't be removed now is left to Sweep
+		_ = s.reaper.Remove(p) // the folders are the archive now; what can't be removed is left to Sweep
 	}
 	return now, plain, nil
 }

@@ -22,7 +22,7 @@ type StagedVerdict struct {
 }
 
 // StageVerdict writes the verdict that Conclude will give the archive of a deployment, without syncing: a caller that syncs the file system
-// before Conclude saves it that sync. A crash leaves a temporary file. It returns the zero value if there is no such archive, or it
+// before Conclude saves Conclude that sync. A crash leaves a temporary file. It returns the zero value if there is no such archive or the verdict
 // can't be written.
 func (s *Store) StageVerdict(at time.Time, id string, v Verdict) StagedVerdict {
 	path := s.project.Archive(at, id)
@@ -67,9 +67,9 @@ func (s *Store) writeSynced(path string, data []byte, sync bool) error {
 	return errors.Join(err, f.Close())
 }
 
-// Conclude is SetVerdict and Rotate, visible at once and durable when settle returns, not before. Nothing that was taken off the list is
-// deleted before that. Where there is no such archive nothing is done. The caller calls settle once, also after an error, and may do so
-// beside all other methods of the store.
+// Conclude is SetVerdict and Rotate, visible at once, and durable when settle returns, not before. Nothing that was removed from the list is
+// deleted before that. If there is no such archive, nothing is done. The caller calls settle once, also after an error, and may call it
+// concurrently with all other methods of the store.
 func (s *Store) Conclude(id string, v Verdict, staged StagedVerdict, p Policy) (settle func() error, err error) {
 	var late unsettled
 	settle = func() error { return s.settle(&late) }
@@ -91,7 +91,7 @@ func (s *Store) Conclude(id string, v Verdict, staged StagedVerdict, p Policy) (
 // unsettled is what was renamed and is not synced yet.
 type unsettled struct {
 	folders []string
-	// trees are archives that were taken off the list and wait to be recycled or deleted.
+	// trees are archives that were removed from the list and wait to be recycled or deleted.
 	trees []expiring
 }
 
@@ -129,7 +129,7 @@ func syncFile(f vfs.FS, path string, covered uint64) error {
 	return errors.Join(vfs.SyncUnlessCovered(h, covered), h.Close())
 }
 
-// settle makes the renames durable, and recycles or deletes what was taken off the list.
+// settle makes the renames durable, and recycles or deletes what was removed from the list.
 func (s *Store) settle(late *unsettled) error {
 	if len(late.trees) > 0 {
 		late.folders = append(late.folders, s.dir())

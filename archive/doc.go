@@ -18,7 +18,7 @@
 // # No inode is shared
 //
 // An archive that is a folder is a private copy. It shares no inode with the live tree, where a program that writes in place would change
-// the archive too, nor with another archive, since a rollback would make a shared inode live. So a rollback can exchange whole trees by one
+// the archive too, nor with another archive, because a rollback would make a shared inode live. A rollback can therefore exchange whole trees by one
 // rename, without a copy. On a file system with reflinks a copy takes no space.
 //
 // # The spare tree
@@ -27,37 +27,37 @@
 // become .spare, and the next Make renames .spare to its own folder and copies only what differs. Whether a file differs is decided without
 // reading it:
 //
-//   - the newest manifest, the reference, says which file (device, inode, ctime, size, mtime, mode, owner) it was in the
+//   - the newest manifest, the reference, records which file (device, inode, ctime, size, mtime, mode, owner) it was in the
 //     live tree, and gives that state of it a version number;
-//   - a live file that is still that file is of that version; one whose ctime is so close to the scan that a later
-//     change might not show ("racy") never is;
-//   - a file of the spare tree is taken over when its own manifest gives it the same version.
+//   - a live file that is still that file has that version; one whose ctime is so close to the scan that a later
+//     change might not show ("racy") never has;
+//   - a file of the spare tree is reused if its own manifest gives it the same version.
 //
-// Where there is no spare tree (after the first deployment, after a rollback, between pushes in quick succession) Compact makes one in the
+// If there is no spare tree (after the first deployment, after a rollback, between pushes in quick succession), Compact makes one in the
 // background: a copy of the live tree, whose own manifest also proves what has not changed since. Pause stops the copying after the current
 // files, and a Make reuses the part that exists; version 0 marks what is missing. A partial spare tree is known in memory only; after a
 // restart it is removed.
 //
 // When deployments follow each other within seconds, Prepare packs the newest archive, if it has many files and little content, so that its
-// tree becomes the spare one; Make does it where Prepare did not (handOver). Such an archive shares the packed file of the one before,
+// tree becomes the spare one; if Prepare did not, Make does (handOver). Such an archive shares the packed file of the one before,
 // which is never written to and never goes live (increment). A Pause waits for it.
 //
-// The packing begins earlier where the caller says that the steps of a deployment are about to run (Ahead); it is published when that
+// The packing begins earlier if the caller reports that the steps of a deployment are about to run (Ahead); it is published when that deployment
 // has ended.
 //
-// After a rollback the live files are the archive's copies: the reference records their identities too. The spare tree costs the space of
+// After a rollback the live files are the archive's copies, so the reference records their identities too. The spare tree takes the space of
 // one tree; Config.NoSpare and Policy.Squeeze do without it.
 //
 // # What is archived
 //
 // Content with holes, type, twelve mode bits, owner and group, modification times in nanoseconds, symbolic links, hard links within the
 // tree, extended attributes and ACLs, fifos, devices (as root), names of any bytes and any depth. Notes count what could not be archived
-// exactly: sockets (a rollback moves them back), owners that only root may set, files that changed during every read.
+// exactly: sockets (a rollback moves them back), owners that only root can set, files that changed during every read.
 //
 // # Packed archives
 //
 // The archive of a running deployment is a folder, which a rollback can exchange at once. The newest archive stays a folder, except when
-// deployments follow each other within seconds. Compact packs the others, outside of deployments; what Ahead packs during one is published
+// deployments follow each other within seconds. Compact packs the others, outside of deployments; what Ahead packs during a deployment is published
 // after it, or when the Make of the next one waits for it. Every operation accepts either form:
 // Restore unpacks with several writers, guided by the manifest, so that a name in a tar never creates anything that the manifest does not
 // list; Rollback unpacks first. Holes are zeros in the tar and become holes again. An archive with something that no tar can hold (an
@@ -66,13 +66,13 @@
 // # Checksums
 //
 // A manifest may hold a checksum of each file's content, the first half of its SHA-256. No file is read for it during a deployment: Compact
-// records the sums of what it packs and of the newest archive, and an unchanged file keeps its sum in the next archive. Verify, Export and
-// Restore compare content where a sum is known; Proof.Hashed says for how many files. A file copied since the last Compact has none yet.
+// records the checksums of what it packs and of the newest archive, and an unchanged file keeps its checksum in the next archive. Verify, Export and
+// Restore compare content if a checksum is known; Proof.Hashed counts those files. A file copied since the last Compact has none yet.
 // Content that differs while every time is unchanged means a failing disk.
 //
 // # Size
 //
-// List reports what each archive takes on disk, from the manifest and the files in its folder, without walking any tree.
+// List reports how much disk space each archive takes, from the manifest and the files in its folder, without walking any tree.
 // Failed trees and dumps are walked once, by Measure, which Compact calls; until then the size is marked as estimated.
 //
 // # Walks
@@ -86,12 +86,12 @@
 // during the copying, after each Config.SyncEvery bytes, so that little is left to sync at the end; an error of any of these syncs fails
 // the archive. After a crash the archive is either complete or removed by Sweep. Packing writes below .tmp-*, syncs the files, reads them
 // back, renames them, and then names them in the record. The record decides which form is the archive; Sweep removes the other. Records are
-// replaced atomically. Rollback finds out from the inode of the archived root on the disk how far an earlier attempt came, and continues.
+// replaced atomically. Rollback determines from the inode of the archived root on disk how far an earlier attempt got, and continues.
 // Removal begins with a durable rename.
 //
 // # Concurrency
 //
 // The caller holds the project's lock for Make, Rollback, Restore, Rotate and Sweep. Reading, pinning and setting verdicts may run at the
-// same time, and so may Compact: it takes one slot for the machine, stops while the Store is paused, and publishes under a lock of the
+// same time, as may Compact: it takes one slot for the machine, stops while the Store is paused, and publishes under a lock of the
 // Store. Deleting happens in goroutines of the Store; Wait waits for them.
 package archive

@@ -25,7 +25,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// Only this file uses mholt/archiver. Its stock Tar rounds times to seconds, loses extended attributes and hard links, fails on sockets,
+// Only this file uses mholt/archiver. Its own Tar rounds times to seconds, loses extended attributes and hard links, fails on sockets,
 // drops errors of closing, and checks the context only between files; so this package has its own Archival, opens and closes the compressor
 // itself, and keeps errors of the output.
 
@@ -87,7 +87,7 @@ func (s *Store) exportTrees(ctx context.Context, a Archive, m *tree.Manifest, re
 	return Exported{Entries: int64(len(files)), Bytes: x.bytes, Written: out.n}, err
 }
 
-// compressed opens a zstd stream into out around write, and closes it. workers 0 means one for each core; size is about what will be
+// compressed opens a zstd stream into out around write, and closes it. workers 0 means one for each core; size is about how much will be
 // written, so that a small tree takes little memory.
 func compressed(out *stickyWriter, workers int, size int64, write func(io.Writer) error) error {
 	window := zstd.MinWindowSize
@@ -107,12 +107,12 @@ func compressed(out *stickyWriter, workers int, size int64, write func(io.Writer
 		err = cerr
 	}
 	if out.err != nil {
-		err = out.err // the cause, without what the layers added
+		err = out.err // the cause, without the text that the layers added
 	}
 	return err
 }
 
-// decompressed opens a zstd stream to read. The caller closes it.
+// decompressed opens a zstd stream for reading. The caller closes it.
 func decompressed(r io.Reader) (io.ReadCloser, error) { return archiver.Zstd{}.OpenReader(r) }
 
 // treeOrder sorts everything below a folder right after it, since tar sets a folder's times when it leaves it: in byte order "dir-x" is
@@ -159,7 +159,7 @@ func (l *stickyWriter) Write(p []byte) (int, error) {
 }
 
 type exporter struct {
-	pause   func() error // asked between blocks
+	pause   func() error // checked between blocks
 	src     vfs.Dir
 	leaders map[uint32]string // first path of each hard-link group
 	bytes   int64
@@ -189,7 +189,7 @@ func (x *exporter) record(content []byte, at time.Time) archiver.File {
 	}
 }
 
-// file describes one entry. Its attributes are the manifest's, which has those that an ordinary user's copy could not take.
+// file describes one entry. Its attributes come from the manifest, which has those that an ordinary user's copy could not take.
 func (x *exporter) file(e *tree.Entry) (archiver.File, error) {
 	h, err := tree.TarHeader(e, x.leaders, func() ([]vfs.Xattr, error) { return x.src.Xattrs(e.Path) })
 	if err != nil {
@@ -202,7 +202,7 @@ func (x *exporter) file(e *tree.Entry) (archiver.File, error) {
 	return f, nil
 }
 
-// open returns the content of a regular file; the reader ends with an error if that is not what the manifest says.
+// open returns the content of a regular file; the reader ends with an error if the content differs from the manifest.
 func (x *exporter) open(e *tree.Entry) (io.ReadCloser, error) {
 	f, err := x.src.OpenFile(e.Path, os.O_RDONLY, 0)
 	if err != nil {
@@ -220,7 +220,7 @@ func (x *exporter) open(e *tree.Entry) (io.ReadCloser, error) {
 	return &checked{File: f, pause: x.pause, e: e, left: e.Size, sum: sha256.New()}, nil
 }
 
-// checked reads one file of an archive and checks that its content has the entry's Sum; where that is unknown, it sets it.
+// checked reads one file of an archive and checks that its content has the entry's Sum; if the Sum is unknown, it sets it.
 type checked struct {
 	vfs.File
 	pause func() error
@@ -301,7 +301,7 @@ func writeEntry(tw *tar.Writer, f archiver.File, buf []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.CopyBuffer(struct{ io.Writer }{tw}, r, buf) // read to the end for the errors there
+	_, err = io.CopyBuffer(struct{ io.Writer }{tw}, r, buf) // read to the end, for errors there
 	if cerr := r.Close(); err == nil {
 		err = cerr
 	}

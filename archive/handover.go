@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// handOverBytes and handOverMean limit the trees that are packed while a deployment waits: copying one with more, or with larger files,
+	// handOverBytes and handOverMean limit the trees that are packed while a deployment waits: copying one with more content, or with larger files,
 	// takes about as long as packing it.
 	handOverBytes = 64 << 20
 	handOverMean  = 32 << 10
@@ -25,7 +25,7 @@ func (s *Store) toHandOver() *Archive {
 	return nil
 }
 
-// handable is the newest archive, if its tree is such that packing it takes less time than copying it; else nil.
+// handable returns the newest archive, if packing its tree takes less time than copying it; otherwise nil.
 func (s *Store) handable() (*Archive, error) {
 	all, err := s.List()
 	if err != nil || len(all) == 0 {
@@ -43,7 +43,7 @@ func (s *Store) manySmall(z Sizes) bool {
 	return z.Files >= s.cfg.HandOver && z.Bytes <= handOverBytes && z.Bytes <= max(handOverMean*z.Files, handOverFew)
 }
 
-// halfSpare reports whether a spare tree was being copied when a deployment interrupted that.
+// halfSpare reports whether a deployment interrupted the copying of a spare tree.
 func (s *Store) halfSpare() bool {
 	s.sparing.Lock()
 	defer s.sparing.Unlock()

@@ -8,14 +8,14 @@ import (
 	"corpus-git/archive/tree"
 )
 
-// increment is what packing an archive need not write, since the base of another packed archive holds the same.
+// increment is what packing an archive need not write, because the base of another packed archive holds the same.
 type increment struct {
 	s     *Store
 	from  Archive
 	holds map[string]bool // paths
 }
 
-// increment looks for a packed archive to share the base of: the newest that holds most of a. It returns nil if there is none, so that a
+// increment looks for a packed archive whose base can be shared: the newest that holds most of a. It returns nil if there is none, and then a
 // is packed whole. Entries that it finds equal get the checksum recorded there.
 //
 // Entries are equal when both manifests give them the same version and the same attributes, and the other archive has its entry from its
@@ -83,7 +83,7 @@ func (w *compaction) incrementOf(p, a Archive, m *tree.Manifest) (*increment, er
 		held += e.Size + headerSize
 		inc.holds[e.Path] = true
 	}
-	// Where much has changed or is gone, a base of its own is due.
+	// If much has changed or is gone, a new base is due.
 	if held < all/4*3 || int64(len(inc.holds)) < room/4*3 {
 		return nil, nil
 	}
@@ -121,7 +121,7 @@ func (i *increment) link(name, to string) (*PackedBase, error) {
 	return base, i.s.fs.Link(from, to)
 }
 
-// share records a file that has more links than its names in this archive.
+// share records that a file has more links than its names in this archive.
 func (a *Archive) share(ino uint64, disk int64) {
 	if a.shared == nil {
 		a.shared = map[uint64]int64{}
@@ -130,7 +130,7 @@ func (a *Archive) share(ino uint64, disk int64) {
 	a.Shared += disk
 }
 
-// SharedFile identifies by content the file that the archive shares: archives with the same result share the same file. It is "" where
+// SharedFile identifies by content the file that the archive shares: archives with the same result share the same file. It returns "" if
 // nothing is shared.
 func (a Archive) SharedFile() string {
 	if a.Shared == 0 || a.Packed == nil {
@@ -150,7 +150,7 @@ func (a Archive) SharedFile() string {
 // Incremental reports whether a packed tree is in two files, neither of which is the whole tree.
 func (a Archive) Incremental() bool { return a.Packed.shares() }
 
-// usedDisk is what archives take on disk together, each shared file once.
+// usedDisk is the disk space that archives take together, each shared file counted once.
 type usedDisk struct {
 	total int64
 	users map[uint64]int
@@ -181,5 +181,5 @@ func (u *usedDisk) without(a Archive) (freed int64) {
 	return freed
 }
 
-// Disk returns what archives take on disk together, each shared file counted once.
+// Disk returns the disk space that archives take together, each shared file counted once.
 func Disk(all []Archive) int64 { return usageOf(all).total }

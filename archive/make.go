@@ -18,23 +18,23 @@ import (
 // MakeRequest asks for an archive.
 type MakeRequest struct {
 	Facts
-	// Progress is called with how far the copying is, from any goroutine but never twice at once; nil is allowed.
+	// Progress is called with how far the copying has got, from any goroutine but never concurrently; it may be nil.
 	Progress func(tree.Progress)
-	// Later is what will be written to the same file system after the archive is made: there must be room for it too.
+	// Later is what will be written to the same file system after the archive is made; there must be room for it too.
 	Later Later
 	// Beside is called when the content of the archive, and everything written to its file system before Make, is durable, and before the
-	// archive gets its name. The caller renames its own files there (covered is that file system's device number); where the file system
-	// commits changes in their order, the sync of the archive's name makes those durable too. An error means that there is no archive. nil
-	// is allowed. Beside is not called where the deployment has an archive already.
+	// archive gets its name. The caller renames its own files there (covered is that file system's device number); if the file system
+	// commits changes in their order, the sync of the archive's name makes those durable too. An error means that there is no archive. Beside may be
+	// nil. It is not called if the deployment already has an archive.
 	Beside func(covered uint64) error
 }
 
-// Later is an amount of disk.
+// Later is an amount of disk space.
 type Later struct{ Bytes, Inodes uint64 }
 
 // Make archives the project's trees as they are now. When it returns nil the archive is durable, complete, and shares no inode with the
-// live tree or with another archive. For a deployment that has an archive already it returns that one. After an error there is no archive
-// and the live tree is unchanged; the error wraps *SpaceError when there is too little room.
+// live tree or with another archive. If the deployment already has an archive, it returns that one. After an error there is no archive
+// and the live tree is unchanged; the error wraps *SpaceError if there is too little room.
 func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 	const op = "make archive"
 	s.awaitAhead(ctx)
@@ -86,7 +86,7 @@ func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 	return a, nil
 }
 
-// absorb moves what a hook has put at the archive's path (a dump made before it) into the archive.
+// absorb moves what a hook put at the archive's path (a dump made before it) into the archive.
 func (s *Store) absorb(final, tmp string) error {
 	names, err := s.fs.ReadDir(final)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -111,7 +111,7 @@ func (s *Store) absorb(final, tmp string) error {
 	return s.fs.Remove(final)
 }
 
-// explain adds the hint to an error of the disk.
+// explain adds the hint to a disk error.
 func explain(op string, err error) error {
 	var fe *fault.Error
 	if errors.As(err, &fe) {
@@ -143,7 +143,7 @@ type making struct {
 	dev uint64
 }
 
-// build makes the archive at tmp; all of it but its name is durable on return.
+// build makes the archive at tmp; everything but its name is durable on return.
 func (m *making) build(ctx context.Context) error {
 	s := m.s
 	src, err := s.fs.OpenDir(s.project.Dir())

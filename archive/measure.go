@@ -11,15 +11,15 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// Measured is what a folder took on disk, and the state of the folder when that was measured.
+// Measured is the disk space that a folder took, and the state of the folder when that was measured.
 type Measured struct {
 	Ino   uint64 `json:"ino"`
 	Mtime int64  `json:"mtime"`
 	Disk  int64  `json:"disk"`
 }
 
-// Measure determines what failed trees and dumps take, for archives where that is unknown, and records it for List. A folder that was
-// measured is not walked again. What can't be recorded, on a full disk, is measured again the next time.
+// Measure determines the disk space of failed trees and dumps, for archives for which it is unknown, and records it for List. A folder that was
+// measured is not walked again. A size that can't be recorded, on a full disk, is measured again the next time.
 func (s *Store) Measure(ctx context.Context) error { return s.measure(ctx, ctx.Err) }
 
 func (s *Store) measure(ctx context.Context, pause func() error) error {
@@ -77,7 +77,7 @@ func (s *Store) measureOne(a Archive, pause func() error) (map[string]Measured, 
 	return out, nil
 }
 
-// usage returns the allocated bytes of a folder and all below it, each inode once.
+// usage returns the allocated bytes of a folder and everything below it, each inode counted once.
 func usage(parent vfs.Dir, name string, seen map[uint64]bool, pause func() error) (int64, error) {
 	if err := pause(); err != nil {
 		return 0, err

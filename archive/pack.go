@@ -18,7 +18,7 @@ import (
 )
 
 // pack turns the trees of one archive into files. Their folders are touched only when the files are durable, read back and compared; then
-// they become the spare tree if they are newer than it, else they are deleted.
+// they become the spare tree if they are newer than it, otherwise they are deleted.
 func (w *compaction) pack(a Archive) (Archive, error) {
 	s := w.s
 	known, err := s.recentManifest(a.Path)
@@ -77,7 +77,7 @@ func (w *compaction) pack(a Archive) (Archive, error) {
 	return w.publishPacked(a, m, half, packed)
 }
 
-// moved tells an error from the loss of an archive that was removed meanwhile.
+// moved distinguishes an error from the loss of an archive that was removed meanwhile.
 func (s *Store) moved(a Archive, err error) error {
 	if now, rerr := s.read(a.Path); errors.Is(rerr, fs.ErrNotExist) || (rerr == nil && (!now.Whole || now.Packed != nil)) {
 		return errMoved
@@ -121,7 +121,7 @@ func (w *compaction) publishPacked(a Archive, m *tree.Manifest, half Archive, pa
 		newest = n.Sizes
 	}
 	if !s.recyclable(a.Sizes, m.Scanned, newest) || s.makeSpare(a.Trees, a.Path, m, text) != nil {
-		// Recycling only saves work: where it fails the trees are deleted.
+		// Recycling only saves work: if it fails, the trees are deleted.
 		for _, p := range a.treePaths() {
 			if err := s.reaper.Remove(p); err != nil {
 				return a, err
@@ -131,7 +131,7 @@ func (w *compaction) publishPacked(a Archive, m *tree.Manifest, half Archive, pa
 	return s.read(a.Path)
 }
 
-// roomToPack returns an error where the result might not fit, assuming that content does not compress.
+// roomToPack returns an error if the result might not fit, assuming that content does not compress.
 func (s *Store) roomToPack(a Archive, m *tree.Manifest, inc *increment) error {
 	sp, err := s.fs.StatFS(s.dir())
 	if err != nil {

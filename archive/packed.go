@@ -90,12 +90,12 @@ func (a Archive) allPackedFiles(name string) []string {
 	return []string{filepath.Join(a.Path, name+packedSuffix), filepath.Join(a.Path, name+changedSuffix), a.basePath(name)}
 }
 
-// packedFile receives the content behind each header of one packed tree, in order. i is the index in the manifest, negative for what it
-// does not list.
+// packedFile receives the content behind each header of one packed tree, in order. i is the index in the manifest, negative for a name that the manifest does
+// not list.
 type packedFile func(i int, h *tar.Header, r io.Reader) error
 
-// eachPacked reads the packed trees of an archive completely, checksums of the stream included, and returns which entries of the manifest
-// were there. The bytes of the files are written to raw, which may be nil. Of an archive that is being packed as an increment only what was
+// eachPacked reads the packed trees of an archive completely, including checksums of the stream, and returns which entries of the manifest
+// were there. The bytes of the files are written to raw, which may be nil. Of an archive that is being packed as an increment, only what was
 // written is read, and its base as bytes.
 func (s *Store) eachPacked(a Archive, m *tree.Manifest, inc *increment, pause func() error, raw func(file string) io.Writer, each packedFile) (seen []bool, err error) {
 	idx := make(map[string]int, len(m.Entries))
@@ -152,8 +152,8 @@ func (s *Store) readChanged(a Archive, name string, pause func() error, raw func
 	return errors.Join(err, f.Close())
 }
 
-// readPacked reads the file of one packed tree. Where it has a base both are read at once, so that entries come in the order of the tree;
-// entries of the base that the other file has too are left out.
+// readPacked reads the file of one packed tree. If it has a base, both are read at once, so that entries come in the order of the tree;
+// entries of the base that the other file also has are skipped.
 func (s *Store) readPacked(a Archive, name string, pause func() error, raw func(file string) io.Writer, own, shared func(*tar.Header, io.Reader) error) error {
 	files := a.packedFiles(name)
 	to := func(name string) io.Writer {
@@ -219,7 +219,7 @@ func (s *Store) readTar(name string, pause func() error, raw io.Writer, each fun
 	defer func() { _ = z.Close() }()
 	damaged := func(err error) error {
 		if in.err != nil {
-			return in.err // the cause, without what the layers added
+			return in.err // the cause, without the text that the layers added
 		}
 		return fmt.Errorf("%w: %s: %w", ErrNotWhole, filepath.Base(name), err)
 	}
@@ -249,7 +249,7 @@ func (s *Store) readTar(name string, pause func() error, raw io.Writer, each fun
 	return nil
 }
 
-// pausingReader keeps the error of a reader, and calls a function before each read that may stop it.
+// pausingReader keeps the error of a reader, and calls a function before each read, which may stop it.
 type pausingReader struct {
 	r     io.Reader
 	pause func() error
@@ -269,7 +269,7 @@ func (b *pausingReader) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// headerDiffers reports how a header of a tar differs from its entry, "" when it does not.
+// headerDiffers reports how a header of a tar differs from its entry, "" if it does not.
 func headerDiffers(m *tree.Manifest, i int, h *tar.Header) string {
 	e := &m.Entries[i]
 	if h.Typeflag == tar.TypeLink {
@@ -301,7 +301,7 @@ func headerDiffers(m *tree.Manifest, i int, h *tar.Header) string {
 	return ""
 }
 
-// provePacked compares the packed trees of an archive with its manifest, including content where its checksum is known, and the files with
+// provePacked compares the packed trees of an archive with its manifest, including content if its checksum is known, and the files with
 // the checksums of the record. inc is nil except for an archive that is being packed.
 func (s *Store) provePacked(a Archive, m *tree.Manifest, inc *increment, pause func() error) (tree.Proof, error) {
 	var p tree.Proof
@@ -356,7 +356,7 @@ func (s *Store) provePacked(a Archive, m *tree.Manifest, inc *increment, pause f
 		}
 		for i, f := range a.packedFiles(t) {
 			if hex.EncodeToString(files[f].Sum(nil)) != want[i] {
-				diff(filepath.Base(f), "content") // in a bit that readers ignore, else reading would have failed
+				diff(filepath.Base(f), "content") // in a bit that readers ignore; otherwise reading would have failed
 			}
 		}
 	}
@@ -405,7 +405,7 @@ func (s *Store) reexport(ctx context.Context, a Archive, m *tree.Manifest, recor
 	return x, err
 }
 
-// complete returns an error where an entry that the archive holds was missing.
+// complete returns an error if an entry that the archive holds was missing.
 func complete(m *tree.Manifest, seen []bool) error {
 	for i := range m.Entries {
 		if !seen[i] && m.Entries[i].Flags&tree.FlagSkipped == 0 {

@@ -10,7 +10,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// DamageError says how an archive differs from what was recorded. A damaged archive never goes live.
+// DamageError describes how an archive differs from what was recorded. A damaged archive never goes live.
 type DamageError struct {
 	Archive string // the folder's name
 	Proof   tree.Proof
@@ -45,7 +45,7 @@ func damaged(a Archive, p tree.Proof) error {
 
 // proveHeld compares the plain trees named names in an archive with its manifest, before any of them goes live: every entry exists with its
 // attributes, and nothing else does. A file touched since it was archived must have the content whose checksum is known; an unknown
-// checksum counts as damage too. With all every known checksum is compared, otherwise only those of touched files.
+// checksum also counts as damage. With all, every known checksum is compared, otherwise only those of touched files.
 func (s *Store) proveHeld(ctx context.Context, a Archive, m *tree.Manifest, names []string, all bool) error {
 	got, err := tree.Describe(ctx, s.fs, a.Path, false, names...)
 	if err != nil {
@@ -113,7 +113,7 @@ func untouched(e *tree.Entry, now tree.Ident) bool {
 	return now.Ino == e.Copy.Ino && now.Ctime == e.Copy.Ctime
 }
 
-// touched returns the regular files, equal in size and times in both lists, that are not untouched; with all also those whose checksum is
+// touched returns the regular files, equal in size and times in both lists, that are not untouched; with all, also those whose checksum is
 // known.
 func touched(want, got *tree.Manifest, all bool) (out []tree.Entry) {
 	j := 0

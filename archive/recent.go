@@ -18,8 +18,8 @@ const (
 	recentCount = 3
 )
 
-// recent caches the newest manifests, since reading one takes longer than everything else that is done with it. The key is the file, which
-// is never changed. What compares trees reads the disk instead (Store.manifest).
+// recent caches the newest manifests, because reading one takes longer than everything else that is done with it. The key is the file, which
+// is never changed. Code that compares trees reads the disk instead (Store.manifest).
 type recent struct {
 	mu      sync.Mutex
 	all     []recentManifest // newest last
@@ -32,7 +32,7 @@ type recentManifest struct {
 	m    *tree.Manifest
 }
 
-// get returns a manifest that nobody may change, or nil.
+// get returns a manifest that the caller must not change, or nil.
 func (r *recent) get(file tree.Ident, size int64) *tree.Manifest {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,7 +73,7 @@ func (r *recent) count(x recentManifest, sign int64, total *atomic.Int64) {
 	total.Add(sign * int64(len(x.m.Entries)))
 }
 
-// drop forgets all.
+// drop removes all manifests.
 func (r *recent) drop(total *atomic.Int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,7 +83,7 @@ func (r *recent) drop(total *atomic.Int64) {
 	r.all = nil
 }
 
-// recentManifest is manifest, possibly from memory, for callers that only save work by it. Others have the same one: it must not be changed.
+// recentManifest is manifest, possibly from memory, for callers that only save work by it. Others share the result, so it must not be changed.
 func (s *Store) recentManifest(dir string) (*tree.Manifest, error) {
 	st, err := s.fs.Lstat(filepath.Join(dir, manifestFile))
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"corpus-git/layout"
 )
 
-// Schema is the version of Record that this program writes where it can, schemaShares that of an archive that shares a file with others,
+// Schema is the version of Record that this program writes if possible, schemaShares that of an archive that shares a file with others,
 // which earlier programs don't know. A record of a later version is an error.
 const (
 	Schema       = 1
@@ -35,13 +35,13 @@ const (
 type Verdict string
 
 const (
-	// Pending is the verdict until SetVerdict: the deployment runs, or a crash interrupted it.
+	// Pending is the verdict until SetVerdict: the deployment is running, or a crash interrupted it.
 	Pending Verdict = ""
 	// Good is a deployment that went live. Only these count for retention.
 	Good Verdict = "good"
 	// Failed is a deployment that failed and was not rolled back.
 	Failed Verdict = "failed"
-	// RolledBack is a deployment that failed and was undone.
+	// RolledBack is a deployment that failed and was rolled back.
 	RolledBack Verdict = "rolled back"
 )
 
@@ -59,7 +59,7 @@ type Facts struct {
 	Held     Commits   `json:"held"`    // live before the deployment: what this archive holds
 	Incoming Commits   `json:"incoming"`
 	By       string    `json:"by,omitempty"`      // who asked
-	Trigger  string    `json:"trigger,omitempty"` // what asked
+	Trigger  string    `json:"trigger,omitempty"` // how it was asked for
 }
 
 // Sizes are totals of a tree. Disk is allocated bytes, Bytes the sizes of files.
@@ -70,16 +70,16 @@ type Sizes struct {
 	Disk  int64 `json:"disk"`
 }
 
-// headerSize is about what an entry takes in a tar besides its content.
+// headerSize is about how much an entry takes in a tar besides its content.
 const headerSize = 2 << 10
 
-// tar estimates the size of a tar of the tree, rather too large than too small.
+// tar estimates the size of a tar of the tree, too large rather than too small.
 func (z Sizes) tar() int64 { return z.Bytes + headerSize*(z.Files+z.Dirs) }
 
 // Record is deployment.json: the state of one archive. It is written atomically and durably.
 type Record struct {
 	Schema int `json:"schema"`
-	// Seq is one more than that of the archive before, and gives the order of archives whatever the clock did. 0 in archives of earlier
+	// Seq is one more than that of the previous archive, and gives the order of archives regardless of the clock. 0 in archives of earlier
 	// versions.
 	Seq int64 `json:"seq,omitempty"`
 	Facts
@@ -93,11 +93,11 @@ type Record struct {
 	Rollback *Rollback `json:"rollback,omitempty"`
 	// Packed is set from the moment the trees are files instead of folders.
 	Packed *Packed `json:"packed,omitempty"`
-	// Measured is what folders take that no manifest describes: failed trees, dumps. See Measure.
+	// Measured is the disk space of folders that no manifest describes: failed trees, dumps. See Measure.
 	Measured map[string]Measured `json:"measured,omitempty"`
 }
 
-// MakeStats says how an archive was made.
+// MakeStats describes how an archive was made.
 type MakeStats struct {
 	Took time.Duration `json:"took_ns"`
 	// Copied files were read, Kept ones were reused from the spare tree.
@@ -112,7 +112,7 @@ type MakeStats struct {
 // Rollback is the state of a rollback.
 type Rollback struct {
 	Begun time.Time `json:"begun"`
-	// Done is zero until the rollback has ended; then it must be run again.
+	// Done is zero until the rollback has ended; while it is zero, the rollback must be run again.
 	Done time.Time `json:"done,omitzero"`
 	// Method is "exchange" (the archived tree itself went live) or "in place" (what differed was copied back).
 	Method string     `json:"method,omitempty"`
@@ -126,7 +126,7 @@ type Archive struct {
 	Record
 	// Path is the archive's folder.
 	Path string `json:"path"`
-	// Own is what the archive takes on disk, the allocated bytes of everything in its folder: what deleting it frees. Where a file system
+	// Own is the disk space of the archive, the allocated bytes of everything in its folder: what deleting it frees. If a file system
 	// shares extents between copies (reflinks), deleting may free less.
 	Own int64 `json:"own"`
 	// Estimated reports that Own is partly estimated, for a folder that Measure has not walked yet.
@@ -142,7 +142,7 @@ type Archive struct {
 	Scan *tree.Snapshot `json:"-"`
 }
 
-// HeldTree is the path of an archived tree, FailedTreePath that of a failed one.
+// HeldTree returns the path of an archived tree, FailedTreePath that of a failed one.
 func (a Archive) treePath(name string) string   { return filepath.Join(a.Path, name) }
 func (a Archive) failedPath(name string) string { return filepath.Join(a.Path, name+failedSuffix) }
 
@@ -203,7 +203,7 @@ func (s *Store) Show(id string) (Archive, error) {
 	return Archive{}, fault.New(fault.Usage, "find archive", "%q fits %d archives", id, len(found)).WithHint("type more of the ID")
 }
 
-// ErrNotFound is wrapped where no archive has the given ID.
+// ErrNotFound is wrapped if no archive has the given ID.
 var ErrNotFound = errors.New("no such archive")
 
 func (s *Store) read(path string) (Archive, error) {
@@ -273,7 +273,7 @@ func (s *Store) look(a Archive) (Archive, error) {
 	}
 	a.Whole = (every && (len(held) > 0 || a.Rollback == nil)) || (a.Packed != nil && packed == len(files))
 	if a.Rollback != nil && a.Rollback.Done.IsZero() {
-		a.Whole = false // in the middle of the exchange the name may stand for the failed tree
+		a.Whole = false // in the middle of the exchange the name may be that of the failed tree
 	}
 	return a, nil
 }
@@ -287,7 +287,7 @@ func (s *Store) write(path string, r Record) error {
 	return vfs.WriteFileAtomic(s.fs, filepath.Join(path, recordFile), b, 0o600)
 }
 
-// encode returns what is in deployment.json.
+// encode returns the content of deployment.json.
 func (r Record) encode() ([]byte, error) {
 	r.Schema = Schema
 	if r.Packed.shares() {
@@ -319,7 +319,7 @@ func (s *Store) update(id, op string, change func(*Record) error) (Archive, erro
 	return a, nil
 }
 
-// SetVerdict records what became of the deployment; durable when it returns. Repeating it is not an error.
+// SetVerdict records the result of the deployment; it is durable on return. Repeating it is not an error.
 func (s *Store) SetVerdict(id string, v Verdict) error {
 	_, err := s.update(id, "set verdict", func(r *Record) error {
 		switch v {
@@ -332,7 +332,7 @@ func (s *Store) SetVerdict(id string, v Verdict) error {
 	return err
 }
 
-// Pin keeps an archive from every rotation until Unpin; durable when it returns.
+// Pin excludes an archive from every rotation until Unpin; it is durable on return.
 func (s *Store) Pin(id string) (Archive, error) {
 	return s.update(id, "pin", func(r *Record) error { r.Pinned = true; return nil })
 }

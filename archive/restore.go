@@ -13,7 +13,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// Restore replaces the live trees by a copy of an archive's trees and deletes them; the caller has made an archive of them before. The
+// Restore replaces the live trees with a copy of an archive's trees and deletes the live ones; the caller has made an archive of them before. The
 // archive is unchanged. The copy is complete, durable and compared with the manifest before it goes live by an exchange of names. If the
 // archive differs from what was recorded, in attributes or in content whose checksum is known, Restore returns a DamageError and the live
 // trees are unchanged. It may be run again after any crash or error.
@@ -161,7 +161,7 @@ func (s *Store) CompareLive(ctx context.Context, id string) (tree.Proof, error) 
 	return s.proveLive(ctx, m)
 }
 
-// Sweep removes what crashes left: incomplete archives, incomplete copies, trash. Deleting goes on in the background. Archives whose
+// Sweep removes what crashes left: incomplete archives, incomplete copies, trash. Deleting continues in the background. Archives whose
 // rollback was interrupted are left for Rollback.
 func (s *Store) Sweep() error {
 	s.work.Lock()

@@ -25,7 +25,7 @@ const (
 
 // Restored is the result of a rollback or a restore.
 type Restored struct {
-	// Already reports that an earlier call had done it: nothing was changed.
+	// Already reports that an earlier call had restored the trees and nothing was changed.
 	Already bool `json:"already,omitempty"`
 	// Method is "exchange" or "in place".
 	Method string `json:"method"`
@@ -33,17 +33,17 @@ type Restored struct {
 	Proof tree.Proof `json:"proof"`
 	// FailedKept reports whether the tree that was live is kept in the archive, as project.failed.
 	FailedKept bool `json:"failed_kept,omitempty"`
-	// Back is how long it took until the trees were live again and durable; Took includes the comparison.
+	// Back is the time until the trees were live again and durable; Took includes the comparison.
 	Back time.Duration `json:"back_ns"`
 	Took time.Duration `json:"took_ns"`
 }
 
 // Rollback makes the trees of an archive live again; the live ones become project.failed and pillar.failed in the archive. Names are
-// exchanged, so live is never absent and never a mix of both. Where names can't be exchanged (a mount point, another file system) the
+// exchanged, so live is never absent and never a mix of both. If names can't be exchanged (a mount point, another file system), the
 // differences are copied back in place instead.
 //
-// The archived trees are compared with the manifest first: where they differ nothing is exchanged, and the error is a DamageError. Proof
-// compares the live trees afterwards. Differences there are not an error: a program that still runs has written to the tree since.
+// The archived trees are compared with the manifest first: if they differ, nothing is exchanged, and the error is a DamageError. Proof
+// compares the live trees afterwards. Differences there are not an error: a program that is still running has written to the tree since.
 //
 // The rollback is durable when it returns nil. It may be run again after any crash or error and continues from there; a further call does
 // nothing and sets Already.
@@ -124,7 +124,7 @@ func (s *Store) Rollback(ctx context.Context, id string) (Restored, error) {
 	return res, nil
 }
 
-// unpacked turns packed trees of an archive into folders; on a full disk it gives up the spare tree and tries once more.
+// unpacked turns packed trees of an archive into folders; on a full disk it removes the spare tree and tries once more.
 func (s *Store) unpacked(ctx context.Context, a Archive, m *tree.Manifest) (Archive, *tree.Manifest, error) {
 	for try := 0; a.Packed != nil; try++ {
 		now, plain, err := s.unpackHeld(ctx, a, m)
@@ -134,7 +134,7 @@ func (s *Store) unpacked(ctx context.Context, a Archive, m *tree.Manifest) (Arch
 		if try > 0 || !s.freedSpare(err) {
 			return a, m, err
 		}
-		// The failure may be after the record was changed: then the folders are the archive.
+		// The failure may have come after the record was changed: then the folders are the archive.
 		if a, err = s.Show(a.ID); err != nil {
 			return a, m, err
 		}
@@ -155,7 +155,7 @@ func (s *Store) noteRollback(id string, change func(*Record)) (Archive, error) {
 	return a, err
 }
 
-// freedSpare returns up the spare tree, which is optional, where an error says that the disk is full. It reports whether another try may
+// freedSpare removes the spare tree, which is optional, if an error shows that the disk is full. It reports whether another attempt may
 // succeed.
 func (s *Store) freedSpare(err error) bool {
 	var short *SpaceError
@@ -183,8 +183,8 @@ func (s *Store) proveLive(ctx context.Context, want *tree.Manifest) (tree.Proof,
 // errInPlace reports that a tree could not be renamed and never can be here: it must be restored file by file.
 var errInPlace = errors.New("the tree can't be exchanged")
 
-// moved turns errors of a rename or an exchange that mean errInPlace into that. An error of syncing the folders afterwards must not be
-// passed: the names are changed by then.
+// moved turns errors of a rename or an exchange that mean errInPlace into errInPlace. An error of syncing the folders afterwards must not be
+// passed: the names are already changed by then.
 func moved(err error) error {
 	for _, e := range []error{syscall.EBUSY, syscall.EXDEV, syscall.EINVAL, syscall.ENOSYS, syscall.EOPNOTSUPP} {
 		if errors.Is(err, e) {
@@ -218,7 +218,7 @@ func (s *Store) stat(p string) (st vfs.Stat, ok bool, err error) {
 	return st, err == nil, err
 }
 
-// swap restores one tree by renames. The disk tells how far an earlier attempt came: the inode of the archived root, which the manifest
+// swap restores one tree by renames. The disk shows how far an earlier attempt got: the inode of the archived root, which the manifest
 // records, is either in the archive or live. Each rename is atomic, and durable before the next.
 func (s *Store) swap(a Archive, m *tree.Manifest, name string) error {
 	live, held, failed := filepath.Join(s.project.Dir(), name), a.treePath(name), a.failedPath(name)
@@ -266,7 +266,7 @@ func (s *Store) swap(a Archive, m *tree.Manifest, name string) error {
 	return vfs.RenameDurable(s.fs, held, failed)
 }
 
-// ErrNotWhole is wrapped where an archive does not hold its tree, or not the one it recorded.
+// ErrNotWhole is wrapped if an archive does not hold its tree, or holds a tree other than the one it recorded.
 var ErrNotWhole = errors.New("the archive is incomplete")
 
 // sockets moves sockets of the failed tree, which may still have a listener, to their places in the live one.
@@ -305,7 +305,7 @@ func (s *Store) sockets(a Archive, m *tree.Manifest) error {
 	return nil
 }
 
-// keepFailed copies a live tree that can't be moved into the archive, as project.failed. It is only for inspection: its errors do not stop
+// keepFailed copies a live tree that can't be moved into the archive, as project.failed. The copy is only for inspection: its errors do not stop
 // a rollback.
 func (s *Store) keepFailed(ctx context.Context, a Archive, name string) {
 	if ok, err := vfs.Exists(s.fs, a.failedPath(name)); ok || err != nil {

@@ -13,17 +13,17 @@ import (
 
 // Policy says which archives a rotation keeps.
 type Policy struct {
-	// Keep is how many archives of good deployments stay, not counting pinned ones; values below 1 mean 1.
+	// Keep is the number of archives of good deployments to keep, not counting pinned ones; values below 1 mean 1.
 	Keep int
-	// KeepFailed is how many archives of failed deployments stay, with the failed tree; 0 means 1, a negative value none.
+	// KeepFailed is the number of archives of failed deployments to keep, with the failed tree; 0 means 1, a negative value none.
 	KeepFailed int
 	// MaxAge is the age at which archives of good deployments are removed, MaxFailedAge that of failed ones, counted from the deployment's
 	// time. 0 means no limit.
 	MaxAge, MaxFailedAge time.Duration
-	// MaxBytes is what all archives of the project may take on disk (Archive.Own, and the spare tree). Above it failed ones are removed,
+	// MaxBytes is the disk space that all archives of the project may take (Archive.Own, and the spare tree). Above it failed ones are removed,
 	// oldest first, then good ones, then the spare tree. 0 means no limit. Archives that Rotate never removes may exceed it.
 	MaxBytes int64
-	// Protect reports archives to keep whatever the limits are, such as that which a deployment is about to restore. nil protects none.
+	// Protect reports archives to keep regardless of the limits, such as the one that a deployment is about to restore. nil protects none.
 	Protect func(Archive) bool
 	// Squeeze frees as much as possible: the spare tree and every failed tree are removed too, and nothing is kept for recycling. The space
 	// is free when Rotate returns.
@@ -36,7 +36,7 @@ type Policy struct {
 type Rotation struct {
 	Removed []Archive `json:"removed"`
 	Kept    int       `json:"kept"`
-	// Freed is what removing them frees on disk, without what other archives share with them.
+	// Freed is the disk space that removing them frees, without what other archives share with them.
 	Freed int64 `json:"freed"`
 	// Recycled reports that one removed tree was kept as the spare tree (".spare"): the next Make copies only what changed since.
 	Recycled bool `json:"recycled,omitempty"`
@@ -44,8 +44,8 @@ type Rotation struct {
 
 // Rotate removes archives that the policy does not keep, oldest first: good deployments beyond Keep, failed ones beyond KeepFailed, those
 // that are too old, and those over MaxBytes. It keeps pinned and protected archives, those whose deployment has no verdict or whose
-// rollback is not done, the newest good one and, as far as Keep allows, the one before it. An archive is durably gone from List before
-// anything of it is deleted; deleting goes on in the background (Wait). Safe to run again after a crash.
+// rollback is not done, the newest good one and, as far as Keep allows, the one before it. An archive is durably removed from List before
+// any of it is deleted; deleting continues in the background (Wait). It is safe to run again after a crash.
 func (s *Store) Rotate(p Policy) (Rotation, error) {
 	s.work.Lock()
 	defer s.work.Unlock()
@@ -62,7 +62,7 @@ func (s *Store) Preview(p Policy) (Rotation, error) {
 	return Rotation{Removed: c.expired, Kept: len(c.kept), Freed: c.frees()}, nil
 }
 
-// safeGood is how many good archives are kept whatever their age and size: what was live before the live deployment, and before that.
+// safeGood is how many good archives are kept regardless of age and size: what was live before the live deployment, and before that.
 const safeGood = 2
 
 // choice divides archives, newest first, into those to keep and those to remove.
@@ -121,7 +121,7 @@ func (c *choice) frees() int64 { return Disk(slices.Concat(c.kept, c.expired)) -
 
 func (s *Store) rotate(p Policy) (Rotation, error) { return s.rotateLate(p, nil) }
 
-// rotateLate is rotate with the work after the renames left to settle; where late is nil nothing is left.
+// rotateLate is rotate with the work after the renames left to settle; if late is nil nothing is left.
 func (s *Store) rotateLate(p Policy, late *unsettled) (Rotation, error) {
 	all, err := s.List()
 	if err != nil {
@@ -153,7 +153,7 @@ func (s *Store) rotateLate(p Policy, late *unsettled) (Rotation, error) {
 	return r, nil
 }
 
-// chooseOf applies all limits of a policy; over reports that the spare tree must go too.
+// chooseOf applies all limits of a policy; over reports that the spare tree must be removed too.
 func (s *Store) chooseOf(all []Archive, p Policy) (c choice, over bool) {
 	c = p.choose(all, s.cfg.Now())
 	return c, p.MaxBytes > 0 && c.shrink(p.MaxBytes, s.spareDisk()) > p.MaxBytes
@@ -173,8 +173,8 @@ func (p Policy) normal() Policy {
 
 func (p Policy) protects(a Archive) bool { return p.Protect != nil && p.Protect(a) }
 
-// expire takes an archive off the list, and deletes it or keeps its tree as the base of the next archive, unless another one was recycled.
-// Where late is not nil everything after the rename is left to settle.
+// expire removes an archive from the list, and deletes it or keeps its tree as the base of the next archive, unless another one was recycled.
+// If late is not nil, everything after the rename is left to settle.
 func (s *Store) expire(x expiring, other bool, late *unsettled) (recycled bool, err error) {
 	rename := vfs.RenameDurable
 	if late != nil {
@@ -198,7 +198,7 @@ func (s *Store) trash(a Archive) string {
 func (s *Store) dispose(x expiring, recycle bool) (recycled bool) {
 	a, trash := x.a, s.trash(x.a)
 	if x.recycle && recycle && a.Whole && a.Packed == nil && !s.cfg.NoSpare && len(a.Trees) > 0 {
-		// Recycling only saves work: where it fails the tree is deleted with the rest.
+		// Recycling only saves work: if it fails, the tree is deleted with the rest.
 		b, err := vfs.ReadFile(s.fs, filepath.Join(trash, manifestFile))
 		if err == nil {
 			m, derr := tree.DecodeManifest(b)
@@ -209,7 +209,7 @@ func (s *Store) dispose(x expiring, recycle bool) (recycled bool) {
 	return recycled
 }
 
-// makeSpare moves the trees of an archive, with their manifest, m, to where Make looks for them. Nothing of it is durable: a spare tree
+// makeSpare moves the trees of an archive, with their manifest, m, to where Make looks for them. None of it is durable: a spare tree
 // that lost its manifest or trees in a power cut is ignored, and no archive needs the trees any more.
 func (s *Store) makeSpare(names []string, from string, m *tree.Manifest, manifest []byte) error {
 	tmp := filepath.Join(s.dir(), tmpPrefix+"spare")
@@ -246,7 +246,7 @@ func (s *Store) putSpare(tmp string) error {
 	return vfs.RenameDurable(s.fs, tmp, s.sparePath())
 }
 
-// Spare returns what the spare tree takes on disk, according to its manifest; 0 if there is none.
+// Spare returns the disk space of the spare tree, according to its manifest; 0 if there is none.
 func (s *Store) Spare() int64 { return s.spareDisk() }
 
 func (s *Store) spareDisk() int64 {

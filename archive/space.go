@@ -7,7 +7,7 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// SpaceError reports that an archive was not begun because it would leave less than the reserve free. All figures are of the file system
+// SpaceError reports that an archive was not begun because it would leave less than the reserve free. All figures are for the file system
 // that holds the archives, before the first byte was written.
 type SpaceError struct {
 	Path string
@@ -16,7 +16,7 @@ type SpaceError struct {
 	NeedInodes, FreeInodes     uint64
 }
 
-// Usable returns how much of what is free may be used.
+// Usable returns how much of the free space may be used.
 func (e *SpaceError) Usable() uint64 { return e.Free - min(e.Free, e.Reserve) }
 
 // Missing returns how many bytes must be freed, 0 if inodes are short.
@@ -37,7 +37,7 @@ func (e *SpaceError) Error() string {
 
 func (e *SpaceError) short() bool { return e.Need+e.Reserve > e.Free }
 
-// size returns a number of bytes for people.
+// size formats a number of bytes for people.
 func size(n uint64) string {
 	const units = "kMGTPE"
 	if n < 1000 {
@@ -50,7 +50,7 @@ func size(n uint64) string {
 	return fmt.Sprintf("%.1f %cB", v, units[u])
 }
 
-// checkSpace compares what a plan takes with what is free. Others may fill the disk after it: errors of writing decide.
+// checkSpace compares what a plan takes with what is free. Others may fill the disk after it: write errors decide.
 func (s *Store) checkSpace(p *tree.Plan) error { return s.checkRoom(p, Later{}) }
 
 // checkRoom is checkSpace including what the caller will write afterwards.

@@ -84,15 +84,15 @@ func (s *Store) recyclable(sizes Sizes, scanned int64, newest Sizes) bool {
 // burst is the interval between deployments below which the next one must not wait for packing.
 const burst = 10 * time.Second
 
-// inBurst reports whether the newest archive came within burst of the one before.
+// inBurst reports whether the newest archive came within burst of the previous one.
 func (s *Store) inBurst() (bool, error) {
 	all, err := s.List()
 	return len(all) > 1 && all[0].At.Sub(all[1].At) < burst, err
 }
 
 // Prepare makes a spare tree if there is none, soon after a deployment, so that the next Make need not copy everything. It packs the
-// oldest archive that holds about as much as the newest, whose tree becomes the spare one; that takes less time than a copy. Where the
-// newest archive came within ten seconds of the one before, it packs that one (handOver), and a Pause waits for it. Where neither is
+// oldest archive that holds about as much as the newest, whose tree becomes the spare one; that takes less time than a copy. If the
+// newest archive came within ten seconds of the one before, it packs that one (handOver), and a Pause waits for it. If neither is
 // possible, it copies the live tree; an interrupted copy is continued later. Otherwise the contract is that of Compact; only one of the two
 // runs at a time for a store, and the other returns without doing anything. made reports that a spare tree was made.
 func (s *Store) Prepare(ctx context.Context, p Policy) (made bool, err error) {
@@ -153,7 +153,7 @@ func (w *compaction) prepare(p Policy) (bool, error) {
 }
 
 // spare makes a spare tree of what is live if there is none, so that the next archive need not be a full copy. It stops as soon as a
-// deployment needs the disk, whose archive reuses what was copied; otherwise the next call continues.
+// deployment needs the disk, and the archive of that deployment reuses what was copied; otherwise the next call continues.
 func (w *compaction) spare(p Policy) (made bool, err error) {
 	s := w.s
 	if s.cfg.NoSpare || s.hasSpare() {
@@ -182,7 +182,7 @@ func (w *compaction) spare(p Policy) (made bool, err error) {
 		case s.gate.waiting() == nil:
 			return false, nil // no room, or interrupted
 		}
-		// A deployment has the disk. Unless its archive reuses the copy, or other work of the store has begun (Ahead), it is continued afterwards.
+		// A deployment has the disk. Unless its archive reuses the copy, or other work of the store has begun (Ahead), copying continues afterwards.
 		w.over()
 		if err := w.pause(); err != nil || !w.alone() {
 			return false, err
@@ -200,7 +200,7 @@ func (w *compaction) spare(p Policy) (made bool, err error) {
 	}
 }
 
-// copyLive continues the next spare tree. It returns its manifest when it is complete, and nil when it was interrupted or there is no room.
+// copyLive continues the next spare tree. It returns its manifest when it is complete, and nil if it was interrupted or there is no room.
 func (w *compaction) copyLive() (whole *tree.Manifest, err error) {
 	s := w.s
 	s.sparing.Lock()
@@ -308,7 +308,7 @@ func (w *compaction) publishSpare(m *tree.Manifest) (bool, error) {
 // backgroundWorkers is how many workers copy a spare tree: few, since nothing waits for it.
 const backgroundWorkers = 2
 
-// Reference is the newest manifest that can be read, or nil.
+// Reference returns the newest manifest that can be read, or nil.
 func (s *Store) reference() *tree.Reference {
 	all, err := s.List()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// spareFacts is what making an archive needs to know of a spare tree. It is cached, since its manifest is long, and reading it each time
+// spareFacts is what making an archive needs to know of a spare tree. It is cached, because its manifest is long, and reading it each time
 // took longer than the rest of the preparation.
 type spareFacts struct {
 	file    tree.Ident // of the manifest that was read
@@ -18,7 +18,7 @@ type spareFacts struct {
 	roots   []string // the trees
 }
 
-// spareFacts returns the facts of the spare tree; false if there is none to use. The manifest is read again only when its file has
+// spareFacts returns the facts of the spare tree; false if there is none to use. The manifest is read again only if its file has
 // changed.
 func (s *Store) spareFacts() (spareFacts, bool) {
 	st, err := s.fs.Lstat(filepath.Join(s.sparePath(), manifestFile))

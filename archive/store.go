@@ -11,7 +11,7 @@ import (
 )
 
 // Store holds the archives of one project. New makes one; all of its methods may be called from many goroutines, except that Make,
-// Rollback, Restore and Rotate of one project must not overlap: the caller holds the project's lock. Compact may run beside all of them.
+// Rollback, Restore and Rotate of one project must not overlap: the caller holds the project's lock. Compact may run concurrently with all of them.
 type Store struct {
 	fs      vfs.FS
 	project layout.Project
@@ -39,21 +39,21 @@ type Config struct {
 	FS vfs.FS
 	// Now is the clock; nil is time.Now. It is compared with times of the file system.
 	Now func() time.Time
-	// Workers copy and stat in parallel; 0 is 8: more than cores, since most of them wait for the disk.
+	// Workers copy and stat in parallel; 0 is 8: more than cores, because most of them wait for the disk.
 	Workers int
-	// SyncEvery is after how many bytes of a copy the file system is synced; 0 is 64 MB.
+	// SyncEvery is the number of bytes of a copy after which the file system is synced; 0 is 64 MB.
 	SyncEvery int64
-	// Reserve is what stays free on the file system after an archive.
+	// Reserve is the space that stays free on the file system after an archive.
 	Reserve Reserve
 	// NoSpare keeps no spare tree: each archive is copied in full, and the disk holds one tree less.
 	NoSpare bool
 	// HandOver is the least number of files of a tree that Make packs in order to build from it, see handOver; 0 is 200: below that copying
 	// takes no longer.
 	HandOver int64
-	// Background is the slot for background work, shared with the stores of other projects; nil is one of its own.
+	// Background is the slot for background work, shared with the stores of other projects; nil creates one.
 	Background *Background
-	// Begin is called before Compact works, and before a record is changed or a removed tree deleted in the background; what it returns is
-	// called afterwards. A crash between leaves something for Sweep. nil is allowed. Callers of the other methods that change something do
+	// Begin is called before Compact works, and before a record is changed or a removed tree deleted in the background; the function that it returns is
+	// called afterwards. A crash between the two leaves something for Sweep. Begin may be nil. Callers of the other methods that change something do
 	// the same themselves.
 	Begin func() (end func(), err error)
 }

@@ -80,7 +80,7 @@ func (s *Store) unpack(ctx context.Context, a Archive, m *tree.Manifest, dst vfs
 	return entries, err
 }
 
-// take handles what the tar has next.
+// take handles the next entry of the tar.
 func (u *unpacker) take(i int, h *tar.Header, r io.Reader) error {
 	if i < 0 {
 		return fmt.Errorf("%w: %q is not in its manifest", ErrNotWhole, h.Name)
@@ -127,7 +127,7 @@ func (u *unpacker) take(i int, h *tar.Header, r io.Reader) error {
 	return nil
 }
 
-// drain reads the content of a file that exists already, and checks it.
+// drain reads the content of a file that already exists, and checks it.
 func (u *unpacker) drain(e *tree.Entry, r io.Reader) error {
 	h := sha256.New()
 	if _, err := io.Copy(h, r); err != nil {
@@ -203,7 +203,7 @@ func contentOf(e *tree.Entry, r io.Reader) func(vfs.File) error {
 	return func(out vfs.File) error { return writeContent(e, out, r) }
 }
 
-// writeContent writes the content of a regular file, and checks it on the way. Where the file had holes, whole blocks of zeros become
+// writeContent writes the content of a regular file, and checks it on the way. If the file had holes, whole blocks of zeros become
 // holes.
 func writeContent(e *tree.Entry, out vfs.File, r io.Reader) error {
 	sum := sha256.New()

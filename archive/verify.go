@@ -58,7 +58,7 @@ func (s *Store) proveContent(ctx context.Context, a Archive, m *tree.Manifest, p
 			for _, e := range mine {
 				got, err := sumFile(c, e.Path, ctx.Err)
 				if tree.Vanished(err) {
-					continue // missing, reported already
+					continue // missing, already reported
 				}
 				if err != nil {
 					return err
@@ -106,7 +106,7 @@ func sumFile(c *tree.Cursor, path string, pause func() error) (tree.Sum, error) 
 }
 
 // Seal records, durably, the checksums of all content of plain archives, so that a copy of them elsewhere, whose files have other inodes,
-// can be verified. The caller keeps deployments of the project from running, and pauses the store.
+// can be verified. The caller prevents deployments of the project from running, and pauses the store.
 func (s *Store) Seal(ctx context.Context) error {
 	all, err := s.plainOnes()
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *Store) Seal(ctx context.Context) error {
 	return nil
 }
 
-// seal records the checksums of a plain archive's files where they are unknown, for Verify to compare with. It returns how many files it
+// seal records the checksums of a plain archive's files that are unknown, for Verify to compare with. It returns how many files it
 // read.
 func (s *Store) seal(a Archive, pause func() error) (int, error) {
 	m, err := s.manifest(a.Path)

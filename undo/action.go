@@ -13,14 +13,14 @@ type Action struct {
 	// Noun and Name say what was changed: crontab, www-data.
 	Noun string `json:"noun"`
 	Name string `json:"name"`
-	// Probe prints the state; its output and exit status are compared. Empty: the change can't be detected, and is always undone.
+	// Probe prints the state; its output and exit status are compared. If it is empty, the change can't be detected, and is always undone.
 	Probe []string `json:"probe,omitempty"`
 	// Before is the result of Probe before the change; BeforeAction fills it in.
 	Before string `json:"before,omitempty"`
-	// Last actions run after everything else is restored, each once, in the order in which they were recorded first, whatever Probe says: a
+	// Last actions run after everything else is restored, each once, in the order in which they were first recorded, whatever Probe returns: a
 	// service is restarted so that it uses what was restored.
 	Last bool `json:"last,omitempty"`
-	// Undo undoes the change, with Stdin as its input. It must be harmless where the change was not made.
+	// Undo undoes the change, with Stdin as its input. It must be harmless if the change was not made.
 	Undo  []string `json:"undo"`
 	Stdin string   `json:"stdin,omitempty"`
 }
@@ -57,7 +57,7 @@ func answer(ctx context.Context, run Commands, a Action) (string, error) {
 	return strconv.Itoa(status) + "\n" + out, nil
 }
 
-// Manual records a change that can't be undone automatically, for Undo to list. It is not durable, and creates no log by itself: see
+// Manual records a change that can't be undone automatically, for Undo to list. It is not durable, and does not create a log by itself: see
 // Listed.
 func (l *Log) Manual(what string) error {
 	if l == nil {
@@ -79,7 +79,7 @@ func (l *Log) Manual(what string) error {
 // maxListed limits how many of these changes are kept.
 const maxListed = 1000
 
-// Listed returns the changes that can't be undone automatically, the last first, where nothing else was recorded.
+// Listed returns the changes that can't be undone automatically, the last first, if nothing else was recorded.
 func (l *Log) Listed() []Item {
 	if l == nil {
 		return nil

@@ -18,7 +18,7 @@ import (
 )
 
 // Before records what is at a path, with its content, before a state changes it; missing folders above it are recorded as missing. It is
-// durable on return. If it fails, as it does when ctx ends, the state must not continue. A path that was recorded before is not recorded
+// durable on return. If it fails, as it does when ctx ends, the state must not continue. A path that is already recorded is not recorded
 // again.
 func (l *Log) Before(ctx context.Context, path string) error {
 	return l.note(ctx, path, recording{content: true})
@@ -30,19 +30,19 @@ func (l *Log) BeforeTree(ctx context.Context, path string) error {
 }
 
 // BeforeWhole is Before for a folder that is missing or empty and whose future content belongs entirely to the state: a clone, a virtual
-// environment. It reports whether it was recorded so; a folder that is not empty can't be.
+// environment. It reports whether the folder was recorded this way; a folder that is not empty can't be.
 func (l *Log) BeforeWhole(ctx context.Context, path string) (whole bool, err error) {
 	err = l.note(ctx, path, recording{content: true, whole: &whole})
 	return whole, err
 }
 
-// recording is what of a path is recorded: its content, or owner, mode, times and attributes alone; all below it, too.
+// recording defines what of a path is recorded: its content, or only owner, mode, times and attributes; and whether everything below it is, too.
 type recording struct {
 	content, tree bool
-	whole         *bool // set where it is recorded as a folder whose content belongs to the state; else nothing is recorded
+	whole         *bool // set if it is recorded as a folder whose content belongs to the state; otherwise nothing is recorded
 }
 
-// note finds what is at a path, and records that.
+// note finds what is at a path, and records it.
 func (l *Log) note(ctx context.Context, path string, what recording) error {
 	return l.locked(ctx, path, what, func() (vfs.Dir, string, error) {
 		real, err := resolveParent(l.fs, path)
@@ -57,7 +57,7 @@ func (l *Log) note(ctx context.Context, path string, what recording) error {
 	})
 }
 
-// locked records what find opens; without a folder, what is there is missing together with folders above it. Errors name the path named.
+// locked records what find opens; if find returns no folder, the path is missing together with folders above it. Errors name the path named.
 func (l *Log) locked(ctx context.Context, named string, what recording, find func() (vfs.Dir, string, error)) error {
 	if l == nil {
 		if what.whole != nil {
@@ -77,7 +77,7 @@ func (l *Log) locked(ctx context.Context, named string, what recording, find fun
 	return nil
 }
 
-// in records what is at a path whose folder is open, and closes that.
+// in records what is at a path whose folder is open, and closes the folder.
 func (l *Log) in(ctx context.Context, dir vfs.Dir, path string, what recording) (err error) {
 	if dir != nil {
 		defer func() { err = errors.Join(err, dir.Close()) }()
@@ -119,7 +119,7 @@ func missingOrEmpty(dir vfs.Dir, name string) (bool, error) {
 	return len(names) == 0, err
 }
 
-// Inside reports whether changes at a path are not recorded, since the tree is restored by other means; on a nil *Log all are inside.
+// Inside reports whether changes at a path are not recorded, because the tree is restored by other means; on a nil *Log all paths are inside.
 func (l *Log) Inside(path string) bool {
 	if l == nil {
 		return true
@@ -132,7 +132,7 @@ func (l *Log) isInside(path string) bool {
 	return slices.ContainsFunc(l.inside, func(in string) bool { return path == in || strings.HasPrefix(path, in+"/") })
 }
 
-// collect returns the records of a path, of the missing folders above it where dir is nil, and of what is below it.
+// collect returns the records of a path, of the missing folders above it if dir is nil, and of what is below it.
 func (l *Log) collect(ctx context.Context, dir vfs.Dir, path string, what recording) ([]record, error) {
 	if dir != nil {
 		return l.walk(ctx, nil, dir, filepath.Base(path), path, what)
@@ -223,7 +223,7 @@ func (l *Log) forget(recs []record) {
 		case n == nil:
 		case n.seq == r.Seq:
 			delete(l.noted, string(r.Path))
-		default: // its attributes were recorded before
+		default: // its attributes are already recorded
 			n.saved = false
 		}
 	}
@@ -245,14 +245,14 @@ func (l *Log) again(recs []record, path string) []record {
 // long.
 const maxHoles = 8 << 30
 
-// A file of at most maxInJournal bytes is saved in the journal: its record then costs one sync, where a copy needs three. Once the journal
+// A file of at most maxInJournal bytes is saved in the journal: its record then costs one sync, while a copy needs three. Once the journal
 // is larger than maxSmall, in bytes, all are copied.
 const (
 	maxInJournal = 4 << 10
 	maxSmall     = 64 << 20
 )
 
-// save saves a file's content in the log: a small one in its record, others as copies, with shared extents where the file system can.
+// save saves a file's content in the log: a small one in its record, others as copies, with shared extents if the file system supports them.
 func (l *Log) save(ctx context.Context, dir vfs.Dir, name string, n Node) (Node, error) {
 	src, err := dir.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// Commands runs a program and gives its exit status and both its streams. The error reports that it did not run.
+// Commands runs a program and returns its exit status and both its streams. The error reports that it did not run.
 type Commands func(ctx context.Context, argv []string, stdin string) (status int, output string, err error)
 
 // Machine is what is changed.
@@ -29,7 +29,7 @@ type Machine struct {
 	Boot string
 }
 
-// Log is the undo log of one deployment while that runs. It is safe for use by several goroutines.
+// Log is the undo log of one running deployment. It is safe for use by several goroutines.
 type Log struct {
 	fs   vfs.FS
 	dir  string
@@ -52,15 +52,15 @@ type Log struct {
 	packages bool
 }
 
-// note is what the log has of a path.
+// note is what the log has for a path.
 type note struct {
 	seq   int
-	saved bool // its content, where it is a file
+	saved bool // its content, if it is a file
 	after bool // what a state left there
 }
 
 // New returns the log of a deployment, in a folder that is created with the first recorded change, as is its parent. Changes below the paths
-// inside are not recorded. A nil *Log records nothing.
+// in inside are not recorded. A nil *Log records nothing.
 func New(m Machine, dir string, inside ...string) (*Log, error) {
 	l := &Log{fs: m.FS, dir: dir, run: m.Run, boot: m.Boot, noted: map[string]*note{}}
 	for _, p := range inside {
@@ -92,7 +92,7 @@ func (l *Log) create() error {
 	}
 	l.journal = j
 	l.seq++
-	// Numbers only tell records apart.
+	// Numbers only distinguish records.
 	err = l.append(append([]record{{Seq: l.seq, Kind: kindBoot, What: l.boot}}, l.listed...), false)
 	l.listed = nil
 	if err == nil {
@@ -169,7 +169,7 @@ func (l *Log) append(recs []record, sync bool) error {
 	return nil
 }
 
-// After records the results of a state at the paths recorded since the last call. Where it is lost in a crash, the present content counts
+// After records the results of a state at the paths recorded since the last call. If it is lost in a crash, the present content counts
 // as the state's result.
 func (l *Log) After(ctx context.Context) error {
 	if l == nil {

@@ -38,7 +38,7 @@ type Node struct {
 	Xattrs []vfs.Xattr `json:"xattrs,omitempty"`
 	// Sum is the SHA-256 of a file's content, "" if it was not read.
 	Sum string `json:"sha256,omitempty"`
-	// Saved is the name of the copy of a file's content in the log's folder, inJournal where it is Content, "" if there is none.
+	// Saved is the name of the copy of a file's content in the log's folder, inJournal if it is in Content, "" if there is none.
 	Saved   string `json:"saved,omitempty"`
 	Content []byte `json:"content,omitempty"`
 	// Whole means that everything created in the folder is removed with it.
@@ -48,7 +48,7 @@ type Node struct {
 // maxSum is the size up to which a file's content is read to be compared; larger ones are compared by inode, size and time.
 const maxSum = 16 << 20
 
-// inspect describes what is at a name in a folder. Content is read where sum says so and it is not too large.
+// inspect describes what is at a name in a folder. Content is read if sum is set and it is not too large.
 func inspect(dir vfs.FS, name string, sum bool) (Node, error) {
 	st, err := dir.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,7 +66,7 @@ func inspect(dir vfs.FS, name string, sum bool) (Node, error) {
 			return n, err
 		}
 		n.Target = text(target)
-		return n, nil // a link has no attributes that anybody sets
+		return n, nil // nobody sees attributes of a link
 	case st.IsRegular():
 		n.Type, n.Size = file, st.Size
 	case st.IsDir():
@@ -97,8 +97,8 @@ func sumOf(r io.Reader) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// sameContent reports whether two nodes are of one type and hold the same. Files whose content was not read count as the
-// same where inode, size and time are.
+// sameContent reports whether two nodes have the same type and content. Files whose content was not read count as the
+// same if inode, size and time are.
 func (n Node) sameContent(o Node) bool {
 	if n.Type != o.Type {
 		return false
@@ -117,7 +117,7 @@ func (n Node) sameContent(o Node) bool {
 	return true
 }
 
-// sameAttributes reports whether owner, mode and extended attributes are the same. Times are not looked at.
+// sameAttributes reports whether owner, mode and extended attributes are the same. Times are not compared.
 func (n Node) sameAttributes(o Node) bool {
 	if n.Type == absent || n.Type == link {
 		return n.UID == o.UID && n.GID == o.GID

@@ -36,7 +36,7 @@ func resolveParent(f vfs.FS, path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), err
 }
 
-// resolve follows every link of a path; what is not there has none.
+// resolve follows every link of a path; a path that does not exist has none.
 func resolve(f vfs.FS, path string) (string, error) {
 	rest := strings.Split(strings.Trim(filepath.Clean(path), "/"), "/")
 	at, links := "/", 0

@@ -7,9 +7,9 @@ import (
 )
 
 // Place is a name in a folder that a state opened, to change what is there through that descriptor: vfs.Place is one. What is recorded is what the
-// descriptor leads to, so that a link which somebody puts into the path meanwhile leads the log nowhere else than the state.
+// descriptor leads to, so that a link which somebody puts into the path meanwhile cannot lead the log to another place than the state.
 type Place interface {
-	// Folder opens the folder again, and gives the real path of the place; dir is nil if the place has no folder above it.
+	// Folder opens the folder again, and returns the real path of the place; dir is nil if the place has no folder above it.
 	Folder() (dir vfs.Dir, path string, err error)
 }
 

@@ -12,7 +12,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// text is a path or a link's target: in JSON a string where it is UTF-8, else {"bytes": base64}.
+// text is a path or a link's target: in JSON a string if it is UTF-8, otherwise {"bytes": base64}.
 type text string
 
 // MarshalJSON implements json.Marshaler.
@@ -39,7 +39,7 @@ const (
 	kindBoot   = "boot"   // Machine.Boot, first of all
 	kindBefore = "before" // the previous content of a path
 	kindAfter  = "after"  // the result of a state there
-	kindAgain  = "again"  // the result of a state is about to change once more
+	kindAgain  = "again"  // the result of a state is about to change again
 	kindAction = "action" // a change that is not a file
 	kindActed  = "acted"  // the result of an action's probe afterwards
 	kindManual = "manual" // a change that can't be undone automatically
@@ -74,13 +74,13 @@ const (
 	filesDir    = "files"
 )
 
-// inJournal is Node.Saved of a content that is in its record.
+// inJournal is the value of Node.Saved if the content is in the record.
 const inJournal = "journal"
 
-// maxJournal bounds what is read of a journal.
+// maxJournal limits how much of a journal is read.
 const maxJournal = 256 << 20
 
-// readRecords reads the journal of a log; a last line that was cut short is left out. Without a folder there are no records.
+// readRecords reads the journal of a log; a truncated last line is skipped. If there is no folder, there are no records.
 func readRecords(f vfs.FS, dir string) ([]record, error) {
 	st, err := f.Lstat(filepath.Join(dir, journalFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -99,7 +99,7 @@ func readRecords(f vfs.FS, dir string) ([]record, error) {
 	return parse(data)
 }
 
-// parse reads the lines of a journal. Only what follows the last line feed may be cut short.
+// parse reads the lines of a journal. Only the text after the last line feed may be truncated.
 func parse(data []byte) ([]record, error) {
 	var out []record
 	for n := 1; ; n++ {
@@ -110,7 +110,7 @@ func parse(data []byte) ([]record, error) {
 		var r record
 		if err := json.Unmarshal(line, &r); err != nil {
 			if len(rest) == 0 {
-				return out, nil // a crash may leave a whole length of which not all was written
+				return out, nil // a crash may leave the full length without all of the content
 			}
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}

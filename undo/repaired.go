@@ -1,7 +1,7 @@
 package undo
 
 // Repaired reports whether older logs, newest first, contain everything that a log has recorded: each path is again what the newest of them
-// that has it left there, and each action is one of theirs. Undoing the older ones then undoes all of it. An empty log is not repaired.
+// that records it left there, and each action is one of theirs. Undoing the older ones then undoes all of it. An empty log is not repaired.
 func Repaired(m Machine, dir string, older []string) (bool, error) {
 	_, list, err := open(m, dir)
 	if err != nil || len(list) == 0 {

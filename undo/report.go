@@ -12,7 +12,7 @@ type Item struct {
 	Name string `json:"name"`
 	// State made the change.
 	State State `json:"state,omitzero"`
-	// Why says what prevented undoing it.
+	// Why is what prevented undoing it.
 	Why string `json:"why,omitempty"`
 }
 
@@ -21,7 +21,7 @@ type Report struct {
 	// Undone were restored and verified by this call; Unchanged needed nothing.
 	Undone    []Item `json:"undone,omitempty"`
 	Unchanged []Item `json:"unchanged,omitempty"`
-	// Left were changed by someone else since, and were left so.
+	// Left were changed by someone else since, and were left unchanged.
 	Left []Item `json:"left,omitempty"`
 	// Failed could not be restored.
 	Failed []Item `json:"failed,omitempty"`
@@ -29,10 +29,10 @@ type Report struct {
 	Manual []Item `json:"manual,omitempty"`
 }
 
-// Whole reports whether everything was restored that can be.
+// Whole reports whether everything that can be restored was restored.
 func (r Report) Whole() bool { return len(r.Left) == 0 && len(r.Failed) == 0 }
 
-// Once returns the report of several logs with each thing in it once: one that was changed several times is listed once, and as undone where it
+// Once returns the report of several logs with each thing in it once: a thing that was changed several times is listed once, and as undone if it
 // is neither left nor failed in any of them.
 func (r Report) Once() Report {
 	seen := map[string]bool{}

@@ -70,7 +70,7 @@ func (u *undoing) restore(ctx context.Context, path string, was, now Node) error
 	return vfs.SyncDir(dir, ".")
 }
 
-// above restores the folders above a path that a state removed or replaced. Failures are in the report.
+// above restores the folders above a path that a state removed or replaced. Failures are added to the report.
 func (u *undoing) above(ctx context.Context, path string) {
 	full := ""
 	for name := range strings.SplitSeq(strings.Trim(filepath.Dir(path), "/"), "/") {
@@ -196,7 +196,7 @@ func removed(dir vfs.Dir, name string) error {
 	return nil
 }
 
-// file restores content and attributes; only attributes where the content is still the same.
+// file restores content and attributes; only attributes if the content is still the same.
 func (u *undoing) file(ctx context.Context, dir vfs.Dir, name string, was, now Node) error {
 	if now.Type == file && (was.Saved == "" || now.Sum != "" && now.Sum == was.Sum) {
 		if err := attributes(dir, name, was); err != nil {
@@ -273,7 +273,7 @@ func owned(dir vfs.Dir, name string, was Node) error {
 	return dir.Lchown(name, int(was.UID), int(was.GID))
 }
 
-// attributes gives a name owner, mode, extended attributes and times: the owner first, as a change of it clears modes.
+// attributes gives a name its owner, mode, extended attributes and times: the owner first, because changing it clears modes.
 func attributes(dir vfs.Dir, name string, was Node) error {
 	if err := owned(dir, name, was); err != nil {
 		return err

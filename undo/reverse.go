@@ -32,7 +32,7 @@ func Reversible(m Machine, dir string) (bool, error) {
 	return slices.ContainsFunc(list, func(c *change) bool { return c.Kind != kindManual && !c.last() }), err
 }
 
-// Last runs the last actions of logs, each once, in the order in which they were recorded first. Errors are those of Undo.
+// Last runs the last actions of logs, each once, in the order in which they were first recorded. Errors are those of Undo.
 func Last(ctx context.Context, m Machine, dirs ...string) (Report, error) {
 	var all Report
 	seen := map[[2]string]bool{}

@@ -15,7 +15,7 @@ import (
 )
 
 // Undo undoes what a log holds except its last actions, the last change first, and verifies each. It continues after failures. What the
-// report lists as undone is durable, and so is that the log was processed: a later call changes nothing, and reports what could not be
+// report lists as undone is durable, as is the fact that the log was processed: a later call changes nothing, and reports what could not be
 // undone and what is unchanged. The error reports that the log could not be read or written, or is ctx's cause. A missing log is an empty
 // one.
 func Undo(ctx context.Context, m Machine, dir string) (Report, error) {
@@ -77,7 +77,7 @@ func (u *undoing) left(c *change, i Item) {
 	u.report.Left, u.stays = append(u.report.Left, i), append(u.stays, c)
 }
 
-// spread writes previous contents that were not restored beside the copies, for people: named by the number of the path's record.
+// spread writes previous contents that were not restored beside the copies, for people to read: named by the number of the path's record.
 func (u *undoing) spread() error {
 	for _, c := range u.stays {
 		if c.Node.Saved != inJournal {
@@ -125,7 +125,7 @@ type change struct {
 	record
 	after  *Node
 	output *string
-	early  bool // undone already, for what is below
+	early  bool // already undone, for what is below
 }
 
 // last reports whether it is an action that comes after everything else.
@@ -173,7 +173,7 @@ type undoing struct {
 	fs  vfs.FS
 	dir string
 	run Commands
-	cut bool // the machine started again since
+	cut bool // the machine restarted since
 	// into is called with each path before it is changed.
 	into *Log
 	// done are the results of an earlier undo that was not interrupted.
@@ -229,7 +229,7 @@ func (u *undoing) path(ctx context.Context, c *change) {
 		return
 	}
 	if u.into != nil && c.Node.Type != absent {
-		u.above(ctx, string(c.Path)) // else into would note what a link on the way leads to
+		u.above(ctx, string(c.Path)) // otherwise into would note what a link on the way leads to
 	}
 	err = u.into.Before(ctx, string(c.Path))
 	if err == nil {
@@ -256,14 +256,14 @@ func (u *undoing) path(ctx context.Context, c *change) {
 	u.report.Undone = append(u.report.Undone, item)
 }
 
-// ours reports whether the present content is what the state left, or what an interrupted undo made of it: where only attributes are undone
+// ours reports whether the present content is what the state left, or what an interrupted undo made of it: if only attributes are undone
 // they change one by one.
 func (u *undoing) ours(c *change, now Node) bool {
 	inPlace := c.Node.Type == folder || c.Node.Type == file && c.Node.Saved == ""
 	return now.same(*c.after) || now.Type == folder && c.after.Type == folder || now.sameContent(*c.Node) && (inPlace || now.sameAttributes(*c.Node))
 }
 
-// clear removes all that is in a folder, and reports whether there was anything.
+// clear removes everything in a folder, and reports whether there was anything.
 func (u *undoing) clear(path string) (bool, error) {
 	dir, err := openDir(u.fs, path)
 	if err != nil {

@@ -25,7 +25,7 @@ type Proof struct {
 // Exact reports that there are no differences.
 func (p Proof) Exact() bool { return p.Different == 0 }
 
-// Differ counts an entry that differs, and records in what.
+// Differ counts an entry that differs, and records in which respect.
 func (p *Proof) Differ(path, what string) {
 	p.Different++
 	if len(p.Differences) < 100 {
@@ -39,7 +39,7 @@ type Difference struct {
 	What string `json:"what"` // missing, extra, type, mode, owner, size, mtime, target, device, links, xattrs, content
 }
 
-// String is one line; a path that is not printable is quoted.
+// String returns one line; a path that is not printable is quoted.
 func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s", d.What, strings.Trim(fmt.Sprintf("%q", d.Path), `"`))
 }
@@ -99,8 +99,8 @@ func groupLinks(entries []Entry) {
 	}
 }
 
-// Compare reports how got, as Scan returned it, differs from what a manifest records. Owners and attributes that the manifest says could
-// not be archived are not compared. Extended attributes are compared where got has digests.
+// Compare reports how got, as Scan returned it, differs from what a manifest records. Owners and attributes that the manifest marks as
+// not archived are not compared. Extended attributes are compared if got has digests.
 func Compare(want, got *Manifest) Proof {
 	var p Proof
 	diff := p.Differ
@@ -133,7 +133,7 @@ func Compare(want, got *Manifest) Proof {
 	return p
 }
 
-// sameFile reports whether a live file is the recorded one or its copy, unchanged. The root of a tree gets another ctime when it is moved.
+// sameFile reports whether a live file is the recorded one or its copy, unchanged. The root of a tree gets a new ctime when it is moved.
 func sameFile(w *Entry, live Ident) bool {
 	was, copied := w.Live, w.Copy
 	if !strings.Contains(w.Path, "/") {

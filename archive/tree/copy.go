@@ -22,7 +22,7 @@ const (
 	actKeep               // nothing to do
 )
 
-// CopyOptions says what a copy is made from, and how.
+// CopyOptions configures a copy: its source, and how it is made.
 type CopyOptions struct {
 	// Src has the content, at the paths of the entries; Dst becomes equal to the entries.
 	Src, Dst vfs.Dir
@@ -30,7 +30,7 @@ type CopyOptions struct {
 	Entries []Entry
 	// Plan is what is to be done with each of them.
 	Plan *Plan
-	// Workers copy in parallel; twice as many where Cold is set.
+	// Workers copy in parallel; twice as many if Cold is set.
 	Workers int
 	// Cold reports that the source is not in the page cache. It is read in the order of inodes, which is about that of its blocks.
 	Cold bool
@@ -38,7 +38,7 @@ type CopyOptions struct {
 	InPlace bool
 	// TrustAttrs takes attributes from Entries, which may have some that the source does not (its owner).
 	TrustAttrs bool
-	// Progress is called with how far the copying is, from any goroutine but never twice at once; nil is allowed.
+	// Progress is called with how far the copying has got, from any goroutine but never concurrently; it may be nil.
 	Progress func(Progress)
 	// Sync makes what is written durable; nil leaves that to the caller. It runs during the copying, after each SyncEvery bytes, so that
 	// little is left to sync at the end.
@@ -78,9 +78,9 @@ func NewCopier(o CopyOptions) *Copier {
 // Notes returns what could not be copied exactly, once Run has ended.
 func (b *Copier) Notes() Notes { return b.notes }
 
-// Notes is what an archive could not hold exactly. Lists end after 20 names, counts do not.
+// Notes are what an archive could not hold exactly. Lists end after 20 names, counts do not.
 type Notes struct {
-	// Sockets and devices that an ordinary user can't make are left out. A rollback puts sockets back by moving them.
+	// Sockets and devices that an ordinary user can't make are skipped. A rollback moves sockets back.
 	Skipped      int      `json:"skipped,omitempty"`
 	SkippedNames []string `json:"skipped_names,omitempty"`
 	// Owners that only root could set.
@@ -94,7 +94,7 @@ type Notes struct {
 	Vanished int `json:"vanished,omitempty"`
 }
 
-// Progress counts what is done of an archive, and what there is to do.
+// Progress counts what is done of an archive, and the total.
 type Progress struct {
 	Files, TotalFiles int64
 	Bytes, TotalBytes int64
@@ -151,7 +151,7 @@ func (b *Copier) Run(ctx context.Context) error {
 	return nil
 }
 
-// Partial describes what an interrupted Run has left at the destination; ok is false if not all folders exist. Entries that are missing
+// Partial describes what an interrupted Run left at the destination; ok is false if not all folders exist. Entries that are missing
 // or incomplete, and folders whose attributes may not be set yet, get version 0, so that a plan makes them again. Names stay in the list,
 // so that a plan removes those that are no longer wanted.
 func (b *Copier) Partial() (entries []Entry, ok bool) {
@@ -270,7 +270,7 @@ func (b *Copier) mkdirs(ctx context.Context) error {
 }
 
 // finishDirs sets the attributes of folders whose content is complete. Folders whose mode excludes their owner come last and bottom-up,
-// since their content is reached through them.
+// because their content is reached through them.
 func (b *Copier) finishDirs(ctx context.Context, dirty []int) error {
 	work := NewPool(ctx)
 	var shut []int
@@ -462,7 +462,7 @@ func (b *Copier) early() {
 	}
 }
 
-// flag marks what a copy lacks. The manifest's entries still describe the archived file, so that a comparison shows the lack.
+// flag marks what a copy lacks. The manifest's entries still describe the archived file, so that a comparison shows the difference.
 func (b *Copier) flag(e *Entry, f Flags) {
 	if !b.TrustAttrs {
 		e.Flags |= f

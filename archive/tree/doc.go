@@ -2,10 +2,10 @@
 // links, extended attributes, devices.
 //
 // It owns the manifest, which lists every entry of a tree with its attributes and which file it was; Scan, which lists a live tree and
-// looks at each entry once; Plan, which decides what to copy where most of it exists already; Copier, which copies it; Writer, which
+// looks at each entry once; Plan, which decides what to copy if most of it already exists; Copier, which copies it; Writer, which
 // creates entries from another source (a tar); Compare, which compares a tree with a manifest. It knows neither projects nor archives.
 //
 // Trees may be written to while they are read: everything is opened relative to an open folder, and no link is followed. Only
-// CopyOptions.Sync syncs: durability is the caller's. A crash leaves an incomplete copy; only Partial knows, in memory, which part of it is
+// CopyOptions.Sync syncs: durability is up to the caller. A crash leaves an incomplete copy; only Partial knows, in memory, which part of it is
 // right.
 package tree

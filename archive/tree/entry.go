@@ -13,7 +13,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// one makes one entry that is not a folder. ok is false when it vanished or was left out.
+// one makes one entry that is not a folder. ok is false if it vanished or was skipped.
 func (b *Copier) one(ctx context.Context, i int, src, dst *Cursor) (ok bool, err error) {
 	e := &b.Entries[i]
 	sd, sname, serr := src.At(e.Path)
@@ -78,7 +78,7 @@ func (b *Copier) vanish(i int) {
 	b.mu.Unlock()
 }
 
-// clear makes a name available: where something exists, creating fails with EEXIST, and it is removed before a second try.
+// clear makes a name available: if something exists there, creating fails with EEXIST, and it is removed before a second attempt.
 func clear(dd vfs.Dir, name string, create func() error) error {
 	err := create()
 	if !errors.Is(err, fs.ErrExist) {
@@ -91,7 +91,7 @@ func clear(dd vfs.Dir, name string, create func() error) error {
 }
 
 // regular copies a regular file. A file that changes while it is read is read again; one that changes every time is kept as last read, and
-// noted. plain is that of the cursor.
+// recorded in the notes. plain is that of the cursor.
 func (b *Copier) regular(ctx context.Context, e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name string, plain bool) (err error) {
 	in, err := sd.OpenFile(sname, os.O_RDONLY, 0)
 	if err != nil {
@@ -285,7 +285,7 @@ func (b *Copier) setAttrs(e *Entry, want []vfs.Xattr, dd vfs.Dir, name string) e
 	return err
 }
 
-// own sets the owner; it tells an ordinary user's lack of permission from a failure.
+// own sets the owner; it distinguishes an ordinary user's lack of permission from a failure.
 func (b *Copier) own(e *Entry, chown func(uid, gid int) error) error {
 	err := chown(int(e.UID), int(e.GID))
 	if !errors.Is(err, syscall.EPERM) {
@@ -312,7 +312,7 @@ func (b *Copier) wanted(e *Entry, sd vfs.Dir, sname string) ([]vfs.Xattr, error)
 	return want, nil
 }
 
-// setXattrs makes the extended attributes equal to those wanted; changed reports whether it had to write.
+// setXattrs makes the extended attributes equal to the wanted ones; changed reports whether it had to write.
 func (b *Copier) setXattrs(e *Entry, want []vfs.Xattr, dd vfs.Dir, name string) (changed bool, err error) {
 	have, err := dd.Xattrs(name)
 	if err != nil {
@@ -375,7 +375,7 @@ func (b *Copier) finishDir(i int) error {
 	return b.setDir(e, want, d)
 }
 
-// wantedDir is wanted for a folder, and notes one that has changed since it was listed.
+// wantedDir is wanted for a folder, and notes a folder that has changed since it was listed.
 func (b *Copier) wantedDir(e *Entry) ([]vfs.Xattr, error) {
 	if b.TrustAttrs {
 		return b.wanted(e, b.Src, e.Path)
@@ -411,7 +411,7 @@ type Cursor struct {
 	root vfs.Dir
 	path string
 	d    vfs.Dir
-	// target is set where files are created here.
+	// target is set if files are created here.
 	target bool
 	// plain reports that files created in the folder get no extended attributes from it: neither from a default ACL (acl(5), "Object
 	// creation and default ACLs") nor a label of a security module.
@@ -424,7 +424,7 @@ func NewCursor(root vfs.Dir) *Cursor { return &Cursor{root: root} }
 // Root returns the folder that the cursor started at.
 func (c *Cursor) Root() vfs.Dir { return c.root }
 
-// Path is that of the open folder.
+// Path returns the path of the open folder.
 func (c *Cursor) Path() string { return c.path }
 
 // At opens the folder of a path, which stays open until the next call, and returns it with the last part of the path.

@@ -55,7 +55,7 @@ type Entry struct {
 	Live, Copy Ident
 	// Version identifies a state of the content: two entries of one path with the same version are equal.
 	Version uint64
-	// Sum is the first half of the SHA-256 of a regular file's content; zero where it was never read completely.
+	// Sum is the first half of the SHA-256 of a regular file's content; zero if it was never read completely.
 	Sum Sum
 
 	nlink uint64
@@ -89,7 +89,7 @@ func EntryOf(path string, st vfs.Stat) Entry {
 	return e
 }
 
-// fill takes over what stat reports of a live file.
+// fill copies what stat reports of a live file.
 func (e *Entry) fill(st vfs.Stat) {
 	e.Mode, e.UID, e.GID, e.Rdev, e.nlink = st.Mode, st.UID, st.GID, 0, st.Nlink
 	e.Size, e.Blocks, e.Mtime, e.Live = st.Size, st.Blocks, st.Mtime, IdentOf(st)
@@ -137,8 +137,8 @@ func (m *Manifest) index() map[string]*Entry {
 	return idx
 }
 
-// manifestMagic starts every manifest. Varints follow; each path is stored without the prefix it shares with the one before; a SHA-256 of
-// everything before ends it. Version 1, without checksums of content, is read too.
+// manifestMagic starts every manifest. Varints follow; each path is stored without the prefix that it shares with the previous one; a SHA-256 of
+// everything before it ends the manifest. Version 1, without checksums of content, is read too.
 const (
 	manifestMagic  = "corpus-git manifest 2\n"
 	manifestMagic1 = "corpus-git manifest 1\n"
@@ -192,7 +192,7 @@ func (m *Manifest) Encode() []byte {
 // ErrManifest is wrapped in errors about a damaged manifest.
 var ErrManifest = errors.New("damaged manifest")
 
-// DecodeManifest reads what Encode wrote. Any other input is an ErrManifest.
+// DecodeManifest reads what Encode wrote. For any other input the error is ErrManifest.
 func DecodeManifest(b []byte) (*Manifest, error) {
 	bad := func(why string) (*Manifest, error) { return nil, fmt.Errorf("%w: %s", ErrManifest, why) }
 	sums := bytes.HasPrefix(b, []byte(manifestMagic))
@@ -288,7 +288,7 @@ func (d *decoder) str() string {
 	return string(d.take(int(n)))
 }
 
-// XattrDigest is 0 for no attributes, else the start of a hash over names and values.
+// XattrDigest returns 0 for no attributes, otherwise the start of a hash over names and values.
 func XattrDigest(xs []vfs.Xattr) uint64 {
 	if len(xs) == 0 {
 		return 0

@@ -41,7 +41,7 @@ type Reference struct {
 	LiveSince int64
 }
 
-// match returns w, the recorded state of a live file, or nil when the file may have changed.
+// match returns w, the recorded state of a live file, or nil if the file may have changed.
 func (r *Reference) match(e, w *Entry) *Entry {
 	if w == nil || w.Version == 0 || w.Flags&FlagUnstable != 0 || w.Mode != e.Mode || w.Size != e.Size || w.Mtime != e.Mtime || w.Target != e.Target {
 		return nil
@@ -70,7 +70,7 @@ type Plan struct {
 	Changed     int64
 }
 
-// NewPlan decides for each entry whether the spare tree's can be reused: the reference, or the spare tree's own manifest, must prove it
+// NewPlan decides for each entry whether the spare tree's entry can be reused: the reference, or the spare tree's own manifest, must prove it
 // unchanged in the live tree, and the spare tree must have the same version. When in doubt it is copied.
 func NewPlan(entries []Entry, ref *Reference, spare *Manifest, begun time.Time) *Plan {
 	p := &Plan{acts: make([]action, len(entries)), version: newVersions()}
@@ -124,7 +124,7 @@ func NewPlan(entries []Entry, ref *Reference, spare *Manifest, begun time.Time) 
 	return p
 }
 
-// Walker looks up entries for paths that are asked for in byte order.
+// Walker looks up entries for paths that are requested in byte order.
 type Walker struct{ rest []Entry }
 
 // Walk returns a walker at the start of a manifest; nil has no entries.
@@ -204,7 +204,7 @@ func (p *Plan) regroup(entries []Entry, spare *Manifest) {
 	}
 }
 
-// removals lists what exists in the spare tree and not, or as another type, in the live one.
+// removals lists what exists in the spare tree and does not exist, or has another type, in the live one.
 func (p *Plan) removals(entries []Entry, spare *Manifest) {
 	if spare == nil {
 		return
@@ -264,7 +264,7 @@ func (p *Plan) tally(entries []Entry, spare *Manifest) {
 	}
 }
 
-// PlanAll makes everything, in an empty destination.
+// PlanAll plans to make everything, in an empty destination.
 func PlanAll(entries []Entry) *Plan {
 	p := &Plan{acts: make([]action, len(entries)), version: newVersions()}
 	p.tally(entries, nil)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Pool runs tasks that may add tasks. Those with a place on the disk run first, in ascending order of places (an elevator), then the
+// Pool runs tasks that may add tasks. Tasks with a place on the disk run first, in ascending order of places (an elevator), then the
 // others, last in first out, which keeps the queue of a walk short. The first error stops it.
 type Pool struct {
 	ctx     context.Context
@@ -50,7 +50,7 @@ func (p *Pool) addAt(place uint64, task func() error) {
 	p.cond.Signal()
 }
 
-// next returns a task, or nil when there is none.
+// next returns a task, or nil if there is none.
 func (p *Pool) next() (task func() error) {
 	if len(p.above) == 0 {
 		p.above, p.below = p.below, p.above
@@ -72,7 +72,7 @@ type placed struct {
 	task  func() error
 }
 
-// places is a heap: the least place first.
+// places is a heap: the lowest place first.
 type places []placed
 
 func (h places) Len() int           { return len(h) }

@@ -16,14 +16,14 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// ErrNotForTar is wrapped where a tree holds what tar can't: an extended attribute with "=" in its name.
+// ErrNotForTar is wrapped if a tree holds what tar can't: an extended attribute with "=" in its name.
 var ErrNotForTar = errors.New("a tar can't hold this")
 
-// ErrBadACL is wrapped where a tar holds an invalid ACL.
+// ErrBadACL is wrapped if a tar holds an invalid ACL.
 var ErrBadACL = errors.New("not an ACL")
 
 // TarHeader describes an entry in PAX format: nanoseconds, extended attributes (SCHILY.xattr), ACLs (SCHILY.acl), hard links. leaders holds
-// the first path of each hard-link group; TarHeader adds to it. xattrs is called where the entry has any.
+// the first path of each hard-link group; TarHeader adds to it. xattrs is called if the entry has any.
 func TarHeader(e *Entry, leaders map[uint32]string, xattrs func() ([]vfs.Xattr, error)) (*tar.Header, error) {
 	h := &tar.Header{
 		Typeflag: TarType(e), Name: e.Path, Mode: int64(e.Mode & 0o7777), Uid: int(e.UID), Gid: int(e.GID), ModTime: time.Unix(0, e.Mtime), Format: tar.FormatPAX,
@@ -107,7 +107,7 @@ func TarXattrs(h *tar.Header) ([]vfs.Xattr, error) {
 	return out, nil
 }
 
-// aclBytes returns the inverse of aclText.
+// aclBytes is the inverse of aclText.
 func aclBytes(text string) ([]byte, error) {
 	bad := fmt.Errorf("%w: ACL %q", ErrBadACL, text)
 	out := []byte{2, 0, 0, 0}
@@ -146,7 +146,7 @@ func aclBytes(text string) ([]byte, error) {
 }
 
 // aclText returns the text form of a POSIX ACL as Linux stores it in an attribute: a version, then tag, permissions and ID of each entry,
-// little-endian (linux/posix_acl_xattr.h). IDs stay numbers. It is "" for any other input.
+// little-endian (linux/posix_acl_xattr.h). IDs stay numbers. It returns "" for any other input.
 func aclText(b []byte) string {
 	const head, size = 4, 8
 	if len(b) < head || (len(b)-head)%size != 0 || b[0] != 2 {

@@ -15,7 +15,7 @@ import (
 type Writer struct {
 	b       *Copier
 	leaders map[uint32]int
-	links   []int // entries to be linked in the end
+	links   []int // entries to be linked at the end
 	dirs    map[int][]vfs.Xattr
 }
 
@@ -116,7 +116,7 @@ func (w *Writer) regular(e *Entry, content func(vfs.File) error, xs []vfs.Xattr,
 	return err
 }
 
-// ErrLink is wrapped where a hard link comes without its file.
+// ErrLink is wrapped if a hard link comes without its file.
 var ErrLink = errors.New("nothing to link to")
 
 // Finish creates the hard links, and sets the attributes of folders bottom-up.
