@@ -1,5 +1,5 @@
-// Package git is the room of the git engine: objects, packs, refs, the wire format and checkouts, without a server
-// around them. Its packages import each other and internal packages only, and could be a module of their own.
+// Package git is the git engine: objects, packs, refs, the wire format and checkouts, without a server
+// around them. Its packages import only each other and internal packages, and could be a separate module.
 //
 //	object      the one parser of commits, trees and tags, modes, peeling, walks by date
 //	pack        reading, indexing and writing packs

@@ -6,7 +6,7 @@ import (
 )
 
 // Reverse is Undo of a deployment that went live, all of whose changes reached the disk: a restart of the machine explains no difference.
-// It does not record that the log was processed; repeating limit it to reading. into, which may be nil, is called with each path before it
+// It does not record that the log was processed; calling it again changes nothing. into, which may be nil, is called with each path before it
 // is changed: undoing what that records makes the paths again what the deployment left.
 func Reverse(ctx context.Context, m Machine, dir string, into *Log) (Report, error) {
 	u, list, err := open(m, dir)

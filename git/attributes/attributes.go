@@ -38,7 +38,7 @@ func CheckoutNames() []string {
 	return []string{"text", "crlf", "eol", "ident", "filter", "working-tree-encoding"}
 }
 
-// Attributes holds, for the paths of one commit, what its .gitattributes files say of conversion. A nil *Attributes has none. Attributes
+// Attributes holds, for the paths of one commit, what its .gitattributes files say about conversion. A nil *Attributes has none. Attributes
 // that change no content are dropped. Source: gitattributes(5); where that is silent, what git 2.39 does.
 type Attributes struct {
 	files []folderLines // by folder, so that upper ones come first
@@ -64,7 +64,7 @@ type attributesLine struct {
 	set     []assignment
 }
 
-// state is what a line, or a macro, says of an attribute.
+// state is what a line, or a macro, says about an attribute.
 type state uint8
 
 // The possible states of an attribute.
@@ -222,7 +222,7 @@ func (a *Attributes) parse(dir string, data []byte) {
 		if macro = macro && name != ""; macro {
 			name = strings.TrimLeft(name, blanks)
 			name = name[:strings.IndexAny(name+" ", blanks)]
-			// Macros may be defined at the top only.
+			// Macros may be defined only at the top.
 			if dir != "" || !validAttribute(name) {
 				continue
 			}

@@ -96,7 +96,7 @@ func (m *matcher) known(p, n int) bool {
 	return was
 }
 
-// class reports whether the bracket expression at p of a pattern contains ch, and where it ends. One without an end contains nothing.
+// class reports whether the bracket expression at p of a pattern contains ch, and where it ends. An expression without an end contains nothing.
 func class(pattern string, p int, ch byte) (end int, in bool) {
 	at := func(i int) byte {
 		if i < len(pattern) {

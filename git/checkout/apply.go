@@ -42,7 +42,7 @@ func (o *Owner) setOwner(fd int, mode uint32) error {
 	return err
 }
 
-// apply returns an open file its exact mode, whatever the umask is, and its owner. It returns the inode's facts afterwards.
+// apply gives an open file its exact mode, whatever the umask is, and its owner. It returns the inode's facts afterwards.
 func (o *Owner) apply(fd int, mode uint32) (st unix.Stat_t, err error) {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return st, err
@@ -84,7 +84,7 @@ type applier struct {
 	notes []string
 }
 
-// clear removes what the commit does not have and what is in the way, and folders that are empty then.
+// clear removes what the commit does not have and what is in the way, and then the folders that are empty.
 func (a *applier) clear(p *plan, leftovers []string) error {
 	dirs := newFolders(a.root, 0o755, a.owner)
 	defer dirs.close()
@@ -329,7 +329,7 @@ func (a *applier) put(dir int, name string, e *entry, b blob, fresh bool) (err e
 	}
 	e.SetStat(index.NewStat(&st))
 	if st.Size != size {
-		// Somebody writes to it already: the next checkout compares the content.
+		// Another process is already writing to it: the next checkout compares the content.
 		e.SetStat(index.Stat{})
 	}
 	a.bytes.Add(size)

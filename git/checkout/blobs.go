@@ -31,7 +31,7 @@ type blob struct {
 // eachBlob calls fn with every object of hashes once, from up to workers goroutines at once; i indexes hashes. Objects in packs are visited
 // as a forest of deltas, so that a base of several objects is inflated once, otherwise in the order of hashes: a writer that goes through a
 // tree folder by folder saves the file system a fifth of its work, and packs store a tree's objects in nearly the same order. meanwhile
-// runs while the objects are looked up, before the first call. What fn gets is valid until it returns. The first error ends it.
+// runs while the objects are looked up, before the first call. What fn receives is valid until it returns. The first error ends it.
 func eachBlob(ctx context.Context, objs tree.Objects, hashes []plumbing.Hash, workers int, meanwhile func() error, fn func(worker, i int, b blob) error) error {
 	f := &deltaForest{ctx: ctx, objs: objs, hashes: hashes}
 	f.fn = func(worker, i int, b blob) error { f.given.Add(1); return fn(worker, i, b) }
@@ -73,7 +73,7 @@ type deltaForest struct {
 type deltaNode struct {
 	p        *pack.Pack
 	e        pack.Entry
-	want     []int32 // indexes of hashes; empty for a base that is not asked for
+	want     []int32 // indexes of hashes; empty for a base that is not requested
 	children []*deltaNode
 	// first is, for a root, the least index of all objects that are deltas of it.
 	first int32

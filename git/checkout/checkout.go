@@ -24,7 +24,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// Request says what to check out, and where.
+// Request describes what to check out, and where.
 type Request struct {
 	// Objects has the commit and all objects it refers to. Required.
 	Objects tree.Objects
@@ -32,7 +32,7 @@ type Request struct {
 	Repo string
 	// Commit is the commit, or a tag of one, to check out. Required.
 	Commit plumbing.Hash
-	// Dir is the working copy, an absolute path. It is made if it is missing; its parent must exist. It must not be a symbolic link. Required.
+	// Dir is the working copy, an absolute path. It is created if it is missing; its parent must exist. It must not be a symbolic link. Required.
 	Dir string
 	// Branch is the full name (refs/heads/…) of the branch that HEAD is set to; origin's remote-tracking branch of the same name is set
 	// too. Empty leaves HEAD detached.
@@ -54,11 +54,11 @@ type Request struct {
 	NoSync bool
 	// Modules are the submodules to check out; folders of others stay empty.
 	Modules []tree.Submodule
-	// Snapshot is a recent scan of Dir: tracked files for which there is nothing to do are not read again. Nil scans. What is written or
+	// Snapshot is a recent scan of Dir: tracked files for which there is nothing to do are not read again. If it is nil, Sync scans. What is written or
 	// removed is always checked on the disk; a file that changes after the scan and is equal in both commits stays as it is, until the next
 	// Sync finds it. Submodules are always scanned.
 	Snapshot *vfs.Snapshot
-	// Keep leaves files that were changed on the machine as they are, where they are equal in Commit and the last checkout; where they
+	// Keep leaves files that were changed on the machine as they are, if they are equal in Commit and the last checkout; if they
 	// differ, Sync is refused. Files that were deleted are restored, and submodules are not checked.
 	Keep bool
 	// Now is the clock of the reflog; nil is time.Now.
@@ -114,7 +114,7 @@ func list(all []string) string {
 	return strings.Join(shown, ", ")
 }
 
-// Stats is what a Sync did.
+// Stats describes what a Sync did.
 type Stats struct {
 	// Commit is what is checked out now, Previous what HEAD was before; zero on the first checkout.
 	Commit   plumbing.Hash `json:"commit"`
@@ -124,27 +124,27 @@ type Stats struct {
 	Written   int `json:"written"`
 	Removed   int `json:"removed"`
 	Unchanged int `json:"unchanged"`
-	// Untracked counts what git does not track, and what stayed therefore, in tracked folders; an untracked folder counts once.
+	// Untracked counts what git does not track, and what therefore stayed, in tracked folders; an untracked folder counts once.
 	Untracked int `json:"untracked"`
 	// Bytes is the size of what was written.
 	Bytes int64 `json:"bytes"`
 	// LocalChanges are tracked files that were changed or deleted on the machine, and are as in the commit now.
 	LocalChanges Paths `json:"local_changes"`
-	// Kept are files that were changed on the machine and were left so.
+	// Kept are files that were changed on the machine and were left unchanged.
 	Kept Paths `json:"kept"`
 	// Overwritten are untracked files that were replaced by tracked ones.
 	Overwritten Paths `json:"overwritten"`
 	// Touched are the paths that were written, unless there were more than maxTouched, or the commit has submodules.
 	Touched []string `json:"-"`
-	// Notes are sentences for a person: submodules, LFS, attributes that are not honoured.
+	// Notes are sentences for people: submodules, LFS, attributes that are not honoured.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Sync checks a commit out into a working copy: what differs is written, what the commit does not have any more is removed, what git does
+// Sync checks a commit out into a working copy: what differs is written, what the commit no longer has is removed, what git does
 // not track stays. Files that were changed on the machine are overwritten, and counted.
 //
-// Before anything is written it fails with fault.Refused where the commit's tree cannot be written safely, or where an untracked folder is
-// in the way of a file, and with fault.Busy where another git process works there. When it returns without an error, files, refs and index
+// Before anything is written it fails with fault.Refused if the commit's tree cannot be written safely, or if an untracked folder is
+// in the way of a file, and with fault.Busy if another git process works there. When it returns without an error, files, refs and index
 // are durable (unless NoSync is set), and git status is clean. After an interruption at any point the next Sync completes it.
 func Sync(ctx context.Context, req Request) (Stats, error) {
 	var st Stats
@@ -169,7 +169,7 @@ func Sync(ctx context.Context, req Request) (Stats, error) {
 	return st, err
 }
 
-// Preview reports what Sync would do to an existing working copy, and writes nothing; where Sync would be refused it returns the same
+// Preview reports what Sync would do to an existing working copy, and writes nothing; if Sync would be refused, it returns the same
 // error.
 func Preview(ctx context.Context, req Request) (Stats, error) {
 	req.preview = true
@@ -208,7 +208,7 @@ func openRoot(dir string) (int, error) {
 	return fd, nil
 }
 
-// fill notes what was done.
+// fill records what was done.
 func (st *Stats) fill(g *gitFolder, p *planner, todo *plan, a *applier, next *pathList) {
 	st.Files, st.Written, st.Removed, st.Unchanged = files(next.entries), len(todo.writes), len(todo.removes), todo.unchanged
 	st.Untracked, st.Bytes = todo.untracked, a.bytes.Load()
@@ -361,7 +361,7 @@ func sameAttributes(a, b []entry) bool {
 	}
 }
 
-// notes returns what a person should know of a commit's files.
+// notes returns what people should know about a commit's files.
 func notes(req *Request, entries []entry, a *attributes.Attributes, pointers []string) []string {
 	var out []string
 	var subs, encoded, filtered []string
@@ -405,8 +405,8 @@ func notes(req *Request, entries []entry, a *attributes.Attributes, pointers []s
 }
 
 // Refresh updates the inode facts in the index for files whose owner or mode the deployment itself changed after Sync (fixperms): same
-// file, size and modification time, another change time. Without it the next Sync, and an operator's git status, read those files again. It
-// changes only the index, and writes that only if something differs.
+// file, size and modification time, different change time. Without it the next Sync, and an operator's git status, would read those files again. It
+// changes only the index, and writes the index only if something differs.
 func Refresh(ctx context.Context, dir string) (refreshed int, err error) {
 	if !filepath.IsAbs(dir) {
 		return 0, fault.New(fault.Usage, "refresh", "%q must be an absolute path", dir)

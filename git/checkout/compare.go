@@ -115,7 +115,7 @@ func (p *planner) content(fd int, name, path string, st *unix.Stat_t, old, want 
 	if want != nil && !object.SameType(want.Mode, st.Mode) {
 		want = nil
 	}
-	// A different size saves reading the file, unless line ends may have been changed. Size 0 may mean "unknown".
+	// A different size makes reading the file unnecessary, unless line ends may have been changed. Size 0 may mean "unknown".
 	if old != nil && old.Stat.Size != 0 && old.Stat.Size != uint32(st.Size) && convert.Of(oldEOL, path) == convert.AsIs {
 		old = nil
 	}

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// content is what a path of the working copy holds: its hash as a blob, and its bytes where a checkout may have converted them.
+// content is what a path of the working copy holds: its hash as a blob, and its bytes if a checkout may have converted them.
 type content struct {
 	raw  plumbing.Hash
 	data []byte

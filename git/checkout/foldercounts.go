@@ -21,7 +21,7 @@ const (
 	countsFile   = "corpus-git.memo"
 	countsHeader = "corpus-git memo 1"
 	maxCounts    = 16 << 20
-	// oldCountFile is its name in versions that kept counts only.
+	// oldCountFile is its name in versions that kept only counts.
 	oldCountFile = "corpus-git.untracked"
 )
 
@@ -31,7 +31,7 @@ type folderCount struct {
 	n   int
 }
 
-// folderCounts belongs to one index: list are the folders with untracked names, in order, as they were at a time of the file system.
+// folderCounts belongs to one index: list are the folders with untracked names, in order, as of a time of the file system.
 type folderCounts struct {
 	at   timestamp
 	list []folderCount
@@ -86,7 +86,7 @@ func parseFolderCounts(data []byte, of index.ID) *folderCounts {
 	return m
 }
 
-// readFolderCounts reads what is known of an index.
+// readFolderCounts reads the counts of an index.
 func (g *gitFolder) readFolderCounts(of index.ID) *folderCounts {
 	data, _, err := readFileAt(g.fd, countsFile, maxCounts)
 	if err != nil {
@@ -95,7 +95,7 @@ func (g *gitFolder) readFolderCounts(of index.ID) *folderCounts {
 	return parseFolderCounts(data, of)
 }
 
-// writeFolderCounts writes m beside the index. Where m has no time it sets the file system's current one.
+// writeFolderCounts writes m beside the index. If m has no time, it sets the file system's current one.
 func (g *gitFolder) writeFolderCounts(m *folderCounts, of index.ID) error {
 	tmp := tmpPrefix + countsFile
 	if m.at == (timestamp{}) {
@@ -120,7 +120,7 @@ func (g *gitFolder) writeFolderCounts(m *folderCounts, of index.ID) error {
 	return err
 }
 
-// indexFile is the index as it is on the disk, data nil if there is none.
+// indexFile is the index on disk, data nil if there is none.
 type indexFile struct {
 	data []byte
 	id   index.ID
@@ -146,7 +146,7 @@ func (g *gitFolder) readIndex() (*indexFile, error) {
 	return &indexFile{data: data, id: id, written: index.NewStat(st), counts: g.readFolderCounts(id)}, nil
 }
 
-// plain returns the index with its entries unparsed, nil for one that is not known to be intact and written by Sync.
+// plain returns the index with its entries unparsed, nil for an index that is not known to be intact and written by Sync.
 func (f *indexFile) plain() *index.Unparsed {
 	if f.counts == nil {
 		return nil

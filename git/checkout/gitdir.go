@@ -48,7 +48,7 @@ type gitFolder struct {
 	notes   []string
 }
 
-// openGit opens, makes or fixes the .git of the working copy at root, and locks it.
+// openGit opens, creates or fixes the .git of the working copy at root, and locks it.
 func openGit(ctx context.Context, root int, req *Request) (*gitFolder, error) {
 	if err := unix.Mkdirat(root, gitDir, 0o755); err != nil && err != unix.EEXIST {
 		return nil, &fs.PathError{Op: "mkdir", Path: gitDir, Err: err}
@@ -188,7 +188,7 @@ func poll(ctx context.Context, deadline time.Time, try func() (bool, error)) err
 	}
 }
 
-// acquireIndex creates index.lock. An existing one with our mark is from a dead process, since we hold the other lock. A power cut may have
+// acquireIndex creates index.lock. An existing one with our mark is from a dead process, because we hold the other lock. A power cut may have
 // kept its name and lost its content, so the sticky bit, which git never sets, is a mark too.
 func (g *gitFolder) acquireIndex() (bool, error) {
 	fd, err := openat(g.fd, indexLock, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, unix.S_ISVTX|0o644)

@@ -82,7 +82,7 @@ func isPointer(objs tree.Objects, h plumbing.Hash) (bool, error) {
 	return err == nil && isLFS(data), err
 }
 
-// RefuseLFS returns fault.Refused where a file of a commit, or of the given submodules, is a git-lfs pointer.
+// RefuseLFS returns fault.Refused if a file of a commit, or of the given submodules, is a git-lfs pointer.
 func RefuseLFS(ctx context.Context, objs tree.Objects, commit plumbing.Hash, modules []tree.Submodule) error {
 	var found []string
 	if err := findPointers(ctx, objs, commit, modules, "", &found); err != nil || len(found) == 0 {

@@ -12,7 +12,7 @@ type entry struct {
 	index.Entry
 	// maybe marks an entry of an interrupted checkout: the file is ours only if it has this content.
 	maybe bool
-	// attrs marks a .gitattributes, so that lists of them need not look at every path.
+	// attrs marks a .gitattributes, so that lists of them need not check every path.
 	attrs bool
 	// was is one more than the entry's position in the index that was read; 0 for one from a tree object.
 	was int32
@@ -28,7 +28,7 @@ type pathList struct {
 	id index.ID
 }
 
-// readList returns the list of an index; known says that its bytes need no verification.
+// readList returns the list of an index; known means that its bytes need no verification.
 func readList(data []byte, known bool) (*pathList, error) {
 	x := &pathList{raw: data}
 	n, tree, err := index.Parse(data, known, func(n int) func(int) *index.Entry {

@@ -13,7 +13,7 @@ import (
 )
 
 // Every file below a working copy is reached through descriptors of its folders, opened one name at a time with O_NOFOLLOW: if a folder is
-// swapped for a symbolic link the result is an error, never a write elsewhere. See openat(2).
+// swapped for a symbolic link, the result is an error, never a write elsewhere. See openat(2).
 
 // tmpPrefix begins the names of files that are being written. The next Sync removes those that a crash left.
 const tmpPrefix = ".corpus-git-tmp-"
@@ -115,7 +115,7 @@ type folders struct {
 	owner *Owner
 	// made are the folders that get created, there those that existed.
 	made, there map[string]bool
-	// last is the folder that was asked for last: files come folder by folder.
+	// last is the folder that was requested last: files come folder by folder.
 	last   string
 	lastFD int
 }
@@ -233,8 +233,8 @@ func readFileAt(dir int, name string, limit int64) ([]byte, *unix.Stat_t, error)
 	}
 }
 
-// writeFileAt replaces a file: temporary name, write, rename. durable adds fsync of the file and of its folder. The file gets owner; nil
-// keeps owner and permissions of the file that it replaces.
+// writeFileAt replaces a file: temporary name, write, rename. durable adds fsync of the file and of its folder. The file gets owner; if owner is nil,
+// it keeps owner and permissions of the file that it replaces.
 func writeFileAt(dir int, name string, data []byte, durable bool, owner *Owner) error {
 	return writeFileWith(dir, name, durable, owner, func(fd int) error {
 		_, err := fdWriter(fd).Write(data)
@@ -242,7 +242,7 @@ func writeFileAt(dir int, name string, data []byte, durable bool, owner *Owner) 
 	})
 }
 
-// orOf returns o, or for nil the owner of an existing file; nil if there is none.
+// orOf returns o, or if o is nil the owner of an existing file; nil if there is none.
 func (o *Owner) orOf(dir int, name string) *Owner {
 	if o != nil {
 		return o

@@ -108,11 +108,11 @@ type planner struct {
 	counted *folderCounts
 	// seen is a recent scan, nil to read the disk.
 	snapshot *vfs.Snapshot
-	// fromSnapshot says that dirty comes from the snapshot, collapsed that old and new were collapsed by collapse.
+	// fromSnapshot reports that dirty comes from the snapshot, collapsed that old and new were collapsed by collapse.
 	fromSnapshot, collapsed bool
 	// snapshotDirty are the entries of the whole index that are dirty according to the snapshot.
 	snapshotDirty []int32
-	// scanned says that every old entry was examined: dirty are the old ones that must be compared, and fresh the new ones that are not
+	// scanned reports that every old entry was examined: dirty are the old ones that must be compared, and fresh the new ones that are not
 	// copies of old ones, both in order.
 	scanned      bool
 	dirty, fresh []int32
@@ -240,7 +240,7 @@ func (p *planner) count(fd int, path string, known int, res *plan) error {
 	return err
 }
 
-// sub plans the subfolder name, in a goroutine of its own where that pays. found reports that the name exists and is a folder.
+// sub plans the subfolder name, in its own goroutine if that is worthwhile. found reports that the name exists and is a folder.
 func (p *planner) sub(fd int, name, path string, s span, res *plan) (found bool, err error) {
 	if p.skips(s) {
 		res.unchanged += files(p.new[s.nLo:s.nHi])
@@ -406,7 +406,7 @@ func (p *planner) folder(fd int, name, path string, old *entry, at int, res *pla
 		res.emptyFolders = append(res.emptyFolders, path)
 		res.writes = append(res.writes, at)
 	}
-	// Where the old commit has files in the folder, the walk of the folder counts its name.
+	// If the old commit has files in the folder, the walk of the folder counts its name.
 	lo, hi := under(p.old, path+"/")
 	return lo == hi, nil
 }
@@ -452,7 +452,7 @@ func (p *planner) blockedBelow(fd int, name, path string, res *plan, depth int) 
 	return err
 }
 
-// refuse is the error of a plan that can't be carried out.
+// refuse returns the error of a plan that can't be carried out.
 func (p *plan) refuse() error {
 	if len(p.clash) > 0 {
 		return fault.New(fault.Refused, "checkout", "the commit changes what was changed on this machine, too: %s", list(p.clash)).

@@ -16,7 +16,7 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// treeLister lists a tree in index order. Where the old index has a folder's tree, its entries are copied from there and no object is read.
+// treeLister lists a tree in index order. If the old index has a folder's tree, its entries are copied from there and no object is read.
 type treeLister struct {
 	ctx   context.Context
 	objs  tree.Objects
@@ -25,14 +25,14 @@ type treeLister struct {
 	sem   chan struct{}
 
 	mu    sync.Mutex
-	trees map[plumbing.Hash][]tree.Item // those read: a tree may be in several places
+	trees map[plumbing.Hash][]tree.Item // trees that were read: a tree may be in several places
 }
 
 // flat is a folder's list: entries in index order and its node for the TREE extension.
 type flat struct {
 	entries []entry
 	tree    *index.Tree
-	// shared says that entries are part of the old list and must not be changed.
+	// shared reports that entries are part of the old list and must not be changed.
 	shared bool
 }
 
@@ -158,7 +158,7 @@ func under(list []entry, dir string) (lo, hi int) {
 	return lo, lo + sort.Search(len(list)-lo, func(i int) bool { return list[lo+i].Path >= end })
 }
 
-// files returns how many files a list stands for, including those in collapsed folders.
+// files returns how many files a list represents, including those in collapsed folders.
 func files(list []entry) int {
 	n := 0
 	for i := range list {

@@ -10,7 +10,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// snapshotFile is what the snapshot has of one name.
+// snapshotFile is what the snapshot has for one name.
 type snapshotFile struct {
 	path string
 	f    vfs.FileFacts
@@ -20,7 +20,7 @@ type snapshotFile struct {
 // many loads.
 const snapshotBatch = 32
 
-// changedSince is statScan with the snapshot in place of lstat. The scan entered folders only, so there is no link in the path of a file in
+// changedSince is statScan with the snapshot in place of lstat. The scan entered only folders, so there is no link in the path of a file in
 // it. A .gitattributes counts as dirty, so that it is never collapsed.
 func changedSince(x *index.Unparsed, seen *vfs.Snapshot, since timestamp, written *index.Stat) []int32 {
 	c := comparison{x: x, since: since, racy: written.Mtime()}
@@ -46,7 +46,7 @@ type comparison struct {
 	since timestamp
 	// racy is the time from which a file is as new as the index.
 	racy uint64
-	// next is the first entry that was not compared yet.
+	// next is the first entry that has not been compared yet.
 	next  int
 	dirty []int32
 	// near is computed from the fetched data, so that the compiler keeps the loads.
@@ -81,7 +81,7 @@ func (c *comparison) file(s *snapshotFile) {
 		if is > s.path {
 			return
 		}
-		c.dirty = append(c.dirty, int32(c.next)) // not there
+		c.dirty = append(c.dirty, int32(c.next)) // does not exist
 	}
 }
 

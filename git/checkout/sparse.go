@@ -11,7 +11,7 @@ import (
 	"corpus-git/git/object"
 )
 
-// A folder of the old index whose tree does not change, and whose files on the disk are all as the index says, needs no list of its
+// A folder of the old index whose tree does not change, and whose files on the disk all match the index, needs no list of its
 // content: it is collapsed into one entry with its path and tree, as in git's sparse index. The list that a checkout works on is then as
 // long as its changes; the bytes of the rest are compared in place and copied.
 
@@ -33,12 +33,12 @@ const (
 	// collapseReads is how many trees collapse reads in sequence. For a commit that changes more folders flatten is faster, which reads
 	// them in parallel.
 	collapseReads = 256
-	// Collapsing pays where the list is at most a share of 1/collapseShare of the entries, or at most collapseAnyway long.
+	// Collapsing is worthwhile if the list is at most a share of 1/collapseShare of the entries, or at most collapseAnyway long.
 	collapseShare  = 8
 	collapseAnyway = 64
 )
 
-// collapse lists an index for a checkout of the tree root. ok is false if that does not pay or is not possible: then everything must be
+// collapse lists an index for a checkout of the tree root. ok is false if that is not worthwhile or not possible: then everything must be
 // listed.
 func collapse(from *index.Unparsed, trees *treeLister, dirty []int32, root plumbing.Hash) (x *pathList, dirtyOut []int32, ok bool) {
 	f := &folder{from: from, trees: trees, dirty: dirty, read: from.Entries()}
@@ -52,7 +52,7 @@ func collapse(from *index.Unparsed, trees *treeLister, dirty []int32, root plumb
 }
 
 // dir lists the entries from lo to hi, which are all that is below path (with its slash). node is what the index knows of its tree, nil if
-// nothing, and to the tree that it will have, zero where it will not be a folder.
+// nothing, and to the tree that it will have, zero if it will not be a folder.
 func (f *folder) dir(path string, node *index.Tree, to plumbing.Hash, lo, hi int) bool {
 	var trees map[string]plumbing.Hash
 	same := node.Is(to, hi-lo)

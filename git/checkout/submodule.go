@@ -29,7 +29,7 @@ func (r *Request) module(path string) *tree.Submodule {
 	return nil
 }
 
-// modules are the submodules of one working copy, open as root. A submodule has a folder .git of its own, as the working copy has, so that
+// modules are the submodules of one working copy, open as root. A submodule has its own folder .git, as the working copy has, so that
 // a copy of the tree, such as an archive, is complete.
 type modules struct {
 	ctx  context.Context
@@ -38,7 +38,7 @@ type modules struct {
 	st   *Stats
 }
 
-// release empties the folders of submodules that are not in the request any more: their tracked files and their .git are removed, untracked
+// release empties the folders of submodules that are no longer in the request: their tracked files and their .git are removed, untracked
 // files stay. It runs first, so that files may take their place.
 func (m *modules) release(old *pathList) error {
 	dirs := newFolders(m.root, 0o755, nil)
@@ -66,7 +66,7 @@ func (m *modules) release(old *pathList) error {
 	return nil
 }
 
-// empty removes what a Sync created in the submodule that is open as dir. It does nothing where .git is not ours. kept counts what stays in
+// empty removes what a Sync created in the submodule that is open as dir. It does nothing if .git is not ours. kept counts what stays in
 // its top folder.
 func empty(ctx context.Context, dir int) (kept int, err error) {
 	git, err := opendir(dir, gitDir)
@@ -125,7 +125,7 @@ func indexEntries(x *pathList) []entry {
 	return x.entries
 }
 
-// removeAll removes a folder and what is in it, and follows no link.
+// removeAll removes a folder and its content, and follows no link.
 func removeAll(dir int, name string, depth int) error {
 	if depth > tree.MaxDepth {
 		return unix.ENAMETOOLONG
@@ -231,7 +231,7 @@ func (g *gitFolder) shallow() error {
 	return g.put("shallow", string(data))
 }
 
-// dropModules removes submodules from a configuration that this package wrote and the request does not have any more: their url is a folder
+// dropModules removes submodules from a configuration that this package wrote if the request no longer has them: their url is a folder
 // below that of the project's repositories.
 func dropModules(c *config.Config, req *Request) (changed bool) {
 	if !c.HasSection("submodule") {

@@ -14,7 +14,7 @@ import (
 )
 
 // statScan lstats every file of a list, in parallel: the cost of finding out that nothing changed. It opens no folder, which would cost
-// twice as much, and instead lstats each folder on the way, so that one that became a link counts as changed. Swapping a folder for a link
+// twice as much, and instead lstats each folder on the way, so that a folder that became a link counts as changed. Swapping a folder for a link
 // between the two calls gains an attacker nothing: nothing is read or written because of the result, and the facts must be those of the
 // same inode.
 //
@@ -24,7 +24,7 @@ type statScan struct {
 	entries []entry
 	// since is the time from which a folder counts as changed.
 	since timestamp
-	// see gets each file's indexes in entries and facts, and reports whether the file needs no further comparison.
+	// see receives each file's indexes in entries and facts, and reports whether the file needs no further comparison.
 	see func(i int, st *unix.Stat_t) bool
 }
 
@@ -36,7 +36,7 @@ func (s timestamp) after(t timestamp) bool { return s.sec > t.sec || s.sec == t.
 // scanBatch is how many files a goroutine takes per batch.
 const scanBatch = 512
 
-// statAll returns, in order, the indexes of the entries that need a comparison: see reported so, they do not exist, their path leads
+// statAll returns, in order, the indexes of the entries that need a comparison: see reported it, they do not exist, their path leads
 // through something other than folders, or they are the first of a changed folder.
 func (l *statScan) statAll(ctx context.Context, workers int) ([]int32, error) {
 	parts := make([][]int32, (len(l.entries)+scanBatch-1)/scanBatch)
@@ -55,7 +55,7 @@ func (l *statScan) statAll(ctx context.Context, workers int) ([]int32, error) {
 
 func (l *statScan) part(lo, hi int) (out []int32) {
 	var st unix.Stat_t
-	// last is the folder of the entry before, and lost one on the way that is not a folder; both with their slash.
+	// last is the folder of the previous entry, and lost a folder on the way that is not a folder; both with their slash.
 	last, lost := "", ""
 	for i := lo; i < hi; i++ {
 		path := l.entries[i].Path
@@ -93,7 +93,7 @@ func lstatAt(dir int, path string, st *unix.Stat_t) error {
 	return retry(func() error { return unix.Fstatat(dir, path, st, unix.AT_SYMLINK_NOFOLLOW) })
 }
 
-// scan finds what needs no walk: a folder that is equal in both commits, whose files on the disk are as the index says, and whose names are
+// scan finds what needs no walk: a folder that is equal in both commits, whose files on the disk match the index, and whose names are
 // unchanged since its untracked ones were counted.
 func (p *planner) scan(root, workers int) error {
 	if !p.maySkip() {
@@ -120,7 +120,7 @@ func (p *planner) maySkip() bool {
 	return p.counted != nil && p.cut == nil && (p.oldEOL == p.newEOL || !p.oldEOL.Changes() && !p.newEOL.Changes())
 }
 
-// clean reports whether an old entry's file is as the index says, by its inode facts. Submodules are folders; their content is always
+// clean reports whether an old entry's file matches the index, by its inode facts. Submodules are folders; their content is always
 // scanned.
 func (p *planner) clean(i int, mode uint32, st index.Stat) bool {
 	e := &p.old[i]
@@ -133,7 +133,7 @@ func anyIn(list []int32, lo, hi int) bool {
 	return i < len(list) && int(list[i]) < hi
 }
 
-// skips reports whether there is nothing to do in a folder, of which s are all entries. Where no new entry is fresh, each is an old one, so
+// skips reports whether there is nothing to do in a folder, of which s are all entries. If no new entry is fresh, each is an old one, so
 // that equal numbers mean equal entries.
 func (p *planner) skips(s span) bool {
 	n := s.oHi - s.oLo

@@ -16,7 +16,7 @@ const encodingShift = 8
 
 func (c Conversion) encoding() encoding { return encoding(c >> encodingShift) }
 
-// What is changed. AsIs is nothing.
+// What is changed. AsIs changes nothing.
 const (
 	AsIs      Conversion = 0
 	toCRLF    Conversion = 1 << iota // LF becomes CRLF
@@ -59,7 +59,7 @@ func Of(a *attributes.Attributes, p string) Conversion {
 	return c
 }
 
-// Apply converts the blob oid to what is written. It returns data itself where nothing changes.
+// Apply converts the blob oid to what is written. It returns data itself if nothing changes.
 func (c Conversion) Apply(oid plumbing.Hash, data []byte) []byte {
 	switch {
 	case c&withIdent != 0:

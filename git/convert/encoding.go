@@ -21,10 +21,10 @@ const (
 	utf32BE
 	utf32LEBOM
 	latin1
-	otherEncoding // one that is not supported
+	otherEncoding // an encoding that is not supported
 )
 
-// encodingOf parses the name of an encoding. UTF-16 and UTF-32 alone mean what glibc's iconv does on the machines that we run on:
+// encodingOf parses the name of an encoding. UTF-16 and UTF-32 alone mean the same as in glibc's iconv on the machines that we run on:
 // little-endian with a byte order mark.
 func encodingOf(name string) encoding {
 	name = strings.ToUpper(name)
@@ -110,7 +110,7 @@ func (e encoding) encode(data []byte) []byte {
 	return out
 }
 
-// decode reverses encode; what encode did not write becomes something else, or stays.
+// decode reverses encode; anything that encode did not write becomes something else, or stays.
 func (e encoding) decode(data []byte) []byte {
 	if e == asUTF8 || e == otherEncoding {
 		return data

@@ -7,7 +7,7 @@ import (
 )
 
 // wholeIdent writes the blob's ID into each $Id$ and $Id:…$ of a line, except those of other systems, which have a space in the middle. It
-// agrees with git's ident_to_worktree, which is used for text=auto; everything else goes through streamIdent.
+// agrees with git's ident_to_worktree, which is used for text=auto; everything else uses streamIdent.
 func wholeIdent(oid plumbing.Hash, data []byte) []byte {
 	var out []byte
 	done := 0
@@ -47,7 +47,7 @@ func spaced(between []byte) bool {
 	return space >= 0 && space+2 < len(between)-1
 }
 
-// streamIdent is wholeIdent where git uses ident_filter_fn, which differs in details: a "$" that ends something begins nothing.
+// streamIdent is wholeIdent for the cases in which git uses ident_filter_fn, which differs in details: a "$" that ends something begins nothing.
 func streamIdent(oid plumbing.Hash, data []byte) []byte {
 	const head = "$Id"
 	var out []byte

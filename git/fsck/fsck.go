@@ -10,7 +10,7 @@ import (
 	"corpus-git/git/object"
 )
 
-// Error says that an object breaks a rule.
+// Error reports that an object breaks a rule.
 type Error struct {
 	Type plumbing.ObjectType
 	Hash plumbing.Hash
@@ -18,7 +18,7 @@ type Error struct {
 	Rule string
 	// Detail explains it for this object.
 	Detail string
-	// Path is the object's path in the tree of a pushed commit, or the entry's name in the tree, where known.
+	// Path is the object's path in the tree of a pushed commit, or the entry's name in the tree, if known.
 	Path string
 }
 
@@ -30,7 +30,7 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Callbacks receives what an object refers to. A nil function is not called.
+// Callbacks receives the objects that an object refers to. A nil function is not called.
 type Callbacks struct {
 	// Link is called for each object that this one needs: a commit's tree and parents, a tag's object, a tree's entries except gitlinks.
 	Link func(plumbing.Hash, plumbing.ObjectType)

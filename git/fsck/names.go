@@ -28,7 +28,7 @@ func IsDotGitmodules(name []byte) bool {
 	return hfs(name, ".gitmodules") || ntfsDot(name, "gitmodules", "gi7eba")
 }
 
-// hfs compares as HFS+ does: ignoring case, and the characters that it ignores.
+// hfs compares as HFS+ does: ignoring case, and the characters that HFS+ ignores.
 func hfs(name []byte, want string) bool {
 	for i := 0; ; {
 		if len(name) == 0 {

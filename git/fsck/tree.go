@@ -9,8 +9,8 @@ import (
 	"corpus-git/git/object"
 )
 
-// tree checks a tree. Where base is given, bounds are its entries', and what data has in common with it at its beginning and its end is
-// skipped. Where out is not nil, the bounds of data are appended to it.
+// tree checks a tree. If base is given, bounds are its entries', and what data has in common with it at its beginning and its end is
+// skipped. If out is not nil, the bounds of data are appended to it.
 func tree(data, base []byte, bounds, out Bounds, on Callbacks) (Bounds, *Error) {
 	if len(bounds) == 0 {
 		return wholeTree(data, out, on)
@@ -26,7 +26,7 @@ func tree(data, base []byte, bounds, out Bounds, on Callbacks) (Bounds, *Error) 
 			tail++
 		}
 		same := tail < len(bounds) && int(bounds[tail])+shift == at
-		// known reports that the entry before is also the previous one in base: then their order was checked.
+		// known reports that the previous entry is also the previous one in base: then their order was checked.
 		if old < len(bounds) && !same {
 			n := bounds.end(old, base) - int(bounds[old])
 			if known && n <= len(data)-at && bytes.Equal(data[at:at+n], base[bounds[old]:int(bounds[old])+n]) {
@@ -114,7 +114,7 @@ func firstDuplicate(data []byte, bounds Bounds, near []int) *Error {
 	return nil
 }
 
-// hasDuplicate reports whether entry i has the name of another one of another type. A file "a" and a tree "a" are apart in the order when
+// hasDuplicate reports whether entry i has the same name as an entry of another type. A file "a" and a tree "a" are apart in the order if
 // "a-b" is between them, and only names that begin with "a" can be: over all entries of a tree it examines no more of them than the tree
 // has bytes.
 func hasDuplicate(data []byte, all Bounds, i int) bool {
@@ -194,7 +194,7 @@ func wholeTree(data []byte, out Bounds, on Callbacks) (Bounds, *Error) {
 				return out, err
 			}
 		}
-		// A file "a" and a tree "a" are apart in the order where "a-b" is between them.
+		// A file "a" and a tree "a" are apart in the order if "a-b" is between them.
 		for len(files) > 0 && !bytes.HasPrefix(e.Name, files[len(files)-1]) {
 			files = files[:len(files)-1]
 		}

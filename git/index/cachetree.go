@@ -18,12 +18,12 @@ type Tree struct {
 	Hash  plumbing.Hash
 	// subs are in git's order; sub and append parse them from closed first.
 	subs []*Tree
-	// closed are the unparsed bytes below a node, inner how many subs are in them; most are written again unchanged.
+	// closed are the unparsed bytes below a node, inner the number of subs in them; most are written again unchanged.
 	closed []byte
 	inner  int
 }
 
-// subOrder is git's: it looks up subtrees by length, then bytes.
+// subOrder is git's order: it looks up subtrees by length, then bytes.
 func subOrder(a, b string) int {
 	if len(a) != len(b) {
 		return cmp.Compare(len(a), len(b))
@@ -177,7 +177,7 @@ func (c *Tree) append(b []byte) []byte {
 	return b
 }
 
-// extension returns the TREE extension, empty where no trees are known.
+// extension returns the TREE extension, empty if no trees are known.
 func (c *Tree) extension() []byte {
 	if c == nil {
 		return nil

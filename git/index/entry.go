@@ -18,20 +18,20 @@ type Entry struct {
 	Mode uint32
 	Hash plumbing.Hash
 	Stat Stat
-	// at is the entry's offset in the index that was read, if write would write the same bytes; else 0.
+	// at is the entry's offset in the index that was read, if write would write the same bytes; otherwise 0.
 	at uint32
-	// files and span belong to a collapsed folder, of mode object.ModeTree, and are 0 for anything else: how many entries it stands for, of
+	// files and span belong to a collapsed folder, of mode object.ModeTree, and are 0 for anything else: how many entries it represents, and
 	// how many bytes from at on. Its path ends in a slash and its oid is its tree.
 	files, span uint32
 }
 
-// SetStat sets inode facts other than those that were read.
+// SetStat sets inode facts that differ from those that were read.
 func (e *Entry) SetStat(st Stat) { e.Stat, e.at = st, 0 }
 
 // CopyStat copies the facts of another entry with the same path, type and content, and the position of its bytes.
 func (e *Entry) CopyStat(of *Entry) { e.Stat, e.at = of.Stat, of.at }
 
-// Count returns how many entries of the file an entry stands for.
+// Count returns how many entries of the file an entry represents.
 func (e *Entry) Count() int { return max(1, int(e.files)) }
 
 const (

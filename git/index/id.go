@@ -10,7 +10,7 @@ import (
 )
 
 // ID identifies an index file: its size, its own checksum (its last bytes), and a checksum of all bytes that takes a tenth of the time of
-// SHA-1. It detects damage, as the index's checksum does, and not forgery.
+// SHA-1. It detects damage, as the index's checksum does, but not forgery.
 type ID struct {
 	Sum  plumbing.Hash
 	Size int64

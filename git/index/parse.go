@@ -61,7 +61,7 @@ func parseBody(body []byte, places Places) (n int, tree *Tree, err error) {
 			}
 		}
 	}
-	// Where parsing in parts fails, parsing one by one finds the error.
+	// If parsing in parts fails, parsing one by one finds the error.
 	return p.each()
 }
 
@@ -103,7 +103,7 @@ type entryRun struct {
 	conflict bool // and in conflict
 }
 
-// next parses the next entry; again says that it is another stage of the one before.
+// next parses the next entry; again means that it is another stage of the previous one.
 func (r *entryRun) next() (e Entry, again bool, err error) {
 	e, next, stage, err := parseEntry(r.body, r.text, r.pos, r.version, r.prev)
 	if err != nil {

@@ -2,7 +2,7 @@ package index
 
 import "golang.org/x/sys/unix"
 
-// Stat is what the index keeps of a file's inode, each field truncated to 32 bits as gitformat-index(5) says.
+// Stat is what the index keeps of a file's inode, each field truncated to 32 bits as gitformat-index(5) requires.
 type Stat struct {
 	ctimeSec, ctimeNsec uint32
 	mtimeSec, mtimeNsec uint32

@@ -39,7 +39,7 @@ func NewUnparsed(data []byte) *Unparsed {
 // Count returns the number of entries.
 func (x *Unparsed) Count() int { return len(x.starts) - 1 }
 
-// Path is that of an entry.
+// Path returns the path of an entry.
 func (x *Unparsed) Path(i int) string {
 	at := x.starts[i] + entryFixed
 	return x.text[at:][:binary.BigEndian.Uint16(x.body[at-2:])&flagName]
@@ -81,13 +81,13 @@ func (r *EntryReader) Get(i int) (e Entry, ok bool) {
 	return e, err == nil && !again
 }
 
-// Folder returns one entry that stands for those from lo to hi, which are all that is below path (with its slash), with the tree oid.
+// Folder returns one entry that represents those from lo to hi, which are all that is below path (with its slash), with the tree oid.
 func (x *Unparsed) Folder(path string, oid plumbing.Hash, lo, hi int) Entry {
 	at := x.starts[lo]
 	return Entry{Path: path, Mode: object.ModeTree, Hash: oid, at: at, files: uint32(hi - lo), span: x.starts[hi] - at}
 }
 
-// Unchanged reports whether a file is as an entry says, by comparing the entry's first 40 bytes, its facts and mode (gitformat-index(5)). A
+// Unchanged reports whether a file matches an entry, by comparing the entry's first 40 bytes, its facts and mode (gitformat-index(5)). A
 // file changed at racy (Mtime of the index) or later counts as changed, and so does a submodule.
 func (x *Unparsed) Unchanged(i int, f *vfs.FileFacts, racy uint64) bool {
 	b := x.body[x.starts[i]:][:entryFixed]

@@ -12,7 +12,7 @@ type Content struct {
 	Count int
 	Entry func(i int) *Entry
 	Tree  *Tree
-	// Raw is the file that the entries were read from, whose bytes are copied where nothing changed, or nil.
+	// Raw is the file that the entries were read from, whose bytes are copied if nothing changed, or nil.
 	Raw []byte
 }
 

@@ -14,7 +14,7 @@ import (
 // ErrCorrupt is wrapped by errors about bytes that are not a valid object.
 var ErrCorrupt = errors.New("corrupt object")
 
-// Head is what a walk through history needs of a commit.
+// Head is the part of a commit that a walk through history needs.
 type Head struct {
 	Tree    plumbing.Hash
 	Parents []plumbing.Hash
@@ -76,7 +76,7 @@ func date(ident []byte) int64 {
 	return n
 }
 
-// Signature is who, and when, of a commit.
+// Signature is who made a commit, and when.
 type Signature struct {
 	Name, Email string
 	When        time.Time
@@ -130,7 +130,7 @@ func subject(msg []byte) string {
 	return string(bytes.Join(lines, []byte{' '}))
 }
 
-// parseSignature reads "Name <mail> seconds zone"; what is missing stays empty.
+// parseSignature reads "Name <mail> seconds zone"; missing parts stay empty.
 func parseSignature(s string) (sig Signature) {
 	lt, gt := strings.IndexByte(s, '<'), strings.LastIndexByte(s, '>')
 	if lt < 0 || gt < lt {

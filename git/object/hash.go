@@ -10,7 +10,7 @@ func ParseHash[T string | []byte](b T) (h plumbing.Hash, ok bool) {
 	return PrefixFloor(b)
 }
 
-// PrefixFloor is the least hash that begins with the digits: 0 to 40 of them, in lower case.
+// PrefixFloor returns the lowest hash that begins with the digits: 0 to 40 of them, in lower case.
 func PrefixFloor[T string | []byte](digits T) (h plumbing.Hash, ok bool) {
 	if len(digits) > 2*len(h) {
 		return h, false

@@ -17,7 +17,7 @@ type Reader interface {
 // MaxPeel is the longest chain of tags that is followed.
 const MaxPeel = 64
 
-// Peel follows annotated tags from h, and returns the name and type of what they point to. What is not a tag is returned as it is. A chain
+// Peel follows annotated tags from h, and returns the name and type of what they point to. An object that is not a tag is returned as it is. A chain
 // longer than MaxPeel is an error.
 func Peel(r Reader, h plumbing.Hash) (plumbing.Hash, plumbing.ObjectType, error) {
 	for range MaxPeel {
@@ -38,7 +38,7 @@ func Peel(r Reader, h plumbing.Hash) (plumbing.Hash, plumbing.ObjectType, error)
 	return h, 0, fmt.Errorf("%w: tag %s: more than %d tags of tags", ErrCorrupt, h, MaxPeel)
 }
 
-// WrongTypeError reports that an object is of another type than it is used as.
+// WrongTypeError reports that an object has another type than the one it is used as.
 type WrongTypeError struct {
 	Hash      plumbing.Hash
 	Got, Want plumbing.ObjectType
@@ -48,7 +48,7 @@ func (e *WrongTypeError) Error() string {
 	return fmt.Sprintf("object %s is a %s, not a %s", e.Hash, e.Got, e.Want)
 }
 
-// Get returns the bytes of an object of type want, and a *WrongTypeError where it is of another.
+// Get returns the bytes of an object of type want, and a *WrongTypeError if it has another type.
 func Get(r Reader, h plumbing.Hash, want plumbing.ObjectType) ([]byte, error) {
 	t, data, err := r.Get(h)
 	if err != nil {
@@ -69,7 +69,7 @@ func ReadHead(r Reader, h plumbing.Hash) (Head, error) {
 	return ParseHead(h, data)
 }
 
-// ReadTag reads what tag h names.
+// ReadTag reads the target of tag h.
 func ReadTag(r Reader, h plumbing.Hash) (Tag, error) {
 	data, err := Get(r, h, plumbing.TagObject)
 	if err != nil {

@@ -26,10 +26,10 @@ func (d dateHeap[T]) Len() int           { return len(d) }
 func (d dateHeap[T]) Less(i, j int) bool { return d[i].date > d[j].date }
 func (d dateHeap[T]) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
 
-// Push is heap.Interface's.
+// Push implements heap.Interface.
 func (d *dateHeap[T]) Push(x any) { *d = append(*d, x.(item[T])) }
 
-// Pop is heap.Interface's.
+// Pop implements heap.Interface.
 func (d *dateHeap[T]) Pop() any {
 	last := len(*d) - 1
 	x := (*d)[last]

@@ -76,7 +76,7 @@ func CompareNames(a string, aMode uint32, b string, bMode uint32) int {
 	return after(a, n, aMode) - after(b, n, bMode)
 }
 
-// after is the byte at n of a name, or past its end: nothing, or a tree's slash.
+// after returns the byte at n of a name, or past its end: nothing, or a tree's slash.
 func after[T string | []byte](name T, n int, mode uint32) int {
 	switch {
 	case len(name) > n:

@@ -2,7 +2,7 @@ package pack
 
 import "encoding/binary"
 
-// adler is hash/adler32, the checksum at the end of a zlib stream, in half the time, since it adds eight bytes at once. Source: RFC 1950,
+// adler is hash/adler32, the checksum at the end of a zlib stream, in half the time, because it adds eight bytes at once. Source: RFC 1950,
 // 8.2 and 9.
 func adler(data []byte) uint32 {
 	const (

@@ -28,7 +28,7 @@ type cacheItem struct {
 	data []byte
 }
 
-// NewCache keeps at most limit bytes of objects, and none larger than half of that.
+// NewCache returns a cache that keeps at most limit bytes of objects, and none larger than half of that.
 func NewCache(limit int64) *Cache {
 	return &Cache{limit: limit, order: list.New(), items: map[cacheKey]*list.Element{}}
 }
@@ -71,7 +71,7 @@ func (c *Cache) remove(e *list.Element) {
 	c.used -= int64(len(it.data))
 }
 
-// forget drops the objects of p.
+// forget removes the objects of p.
 func (c *Cache) forget(p *Pack) {
 	if c == nil {
 		return

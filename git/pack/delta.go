@@ -27,7 +27,7 @@ func deltaSize(b []byte) (int64, int, error) {
 }
 
 // ApplyDelta applies delta to base, in dst's memory if that suffices. The caller has compared the result's size with its limits:
-// DeltaSizes. The result is exactly as long as the delta says, or there is an error.
+// DeltaSizes. The result is exactly as long as the delta states, or there is an error.
 func ApplyDelta(dst, base, delta []byte) ([]byte, error) {
 	bs, rs, n, err := DeltaSizes(delta)
 	if err != nil {
@@ -36,7 +36,7 @@ func ApplyDelta(dst, base, delta []byte) ([]byte, error) {
 	if bs != int64(len(base)) {
 		return nil, corrupt("delta: made for a base of %d bytes, this one has %d", bs, len(base))
 	}
-	// A copy gives at most 16 MiB for one byte of delta; refuse a greater ratio before allocating.
+	// A copy yields at most 16 MiB for one byte of delta; refuse a greater ratio before allocating.
 	if rs/maxCopy > int64(len(delta)) {
 		return nil, corrupt("delta: %d bytes cannot give %d", len(delta), rs)
 	}

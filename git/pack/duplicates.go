@@ -12,8 +12,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// unique rewrites a pack that holds objects more than once, which git accepts (index-pack without --strict), with each of them once. A
-// completed thin pack may be such a pack, when a base that was appended is also the result of another delta. It is called when all objects
+// unique rewrites a pack that holds objects more than once, which git accepts (index-pack without --strict), so that it holds each once. A
+// completed thin pack may be such a pack, if a base that was appended is also the result of another delta. It is called when all objects
 // have their names and are sorted.
 //
 // Of several entries for an object the one with the shortest chain of deltas is kept, and deltas name their bases, so that no cycle arises.

@@ -98,7 +98,7 @@ func (w *early) delta(it batchItem, delta []byte) (bool, error) {
 	return true, nil
 }
 
-// keep takes over an object and drops the least recently used ones.
+// keep takes ownership of an object and drops the least recently used ones.
 func (w *early) keep(b *base) {
 	if len(b.data) > earlyMemory/4 {
 		w.buffers.put(b.data)

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// flate decodes zlib streams (RFC 1950, 1951) from memory into memory, where the length of the result is known. It needs no window and does
+// flate decodes zlib streams (RFC 1950, 1951) from memory into memory, when the length of the result is known. It needs no window and does
 // not read byte by byte, which makes it nearly twice as fast as the standard library on small objects (ADR 18). A stream may come in
 // pieces: begin, then more for each. A flate is for one goroutine and may be reused.
 type flate struct {

@@ -2,7 +2,7 @@ package pack
 
 import "encoding/binary"
 
-// block decodes symbols up to the end of a block. Where src ends before, rd is left before the first incomplete symbol.
+// block decodes symbols up to the end of a block. If src ends before, rd is left before the first incomplete symbol.
 //
 // It is long because it is the inner loop of reading a pack: a function call for each symbol would cost more than decoding it.
 func block(rd *bitReader, dst []byte, out int, lit, dist *huffman) (int, error) {

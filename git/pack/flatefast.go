@@ -9,10 +9,10 @@ const (
 	fastDst = 2 + 258 + 16
 )
 
-// blockFast decodes symbols while src and dst are so long that they need no bounds check for each symbol. done reports that the block
-// ended. block decodes the rest. It is long for the same reason as block, and to keep its variables in registers.
+// blockFast decodes symbols while src and dst are long enough that no bounds check is needed for each symbol. done reports that the block
+// ended. block decodes the rest. The function is long for the same reason as block, and to keep its variables in registers.
 func blockFast(rd *bitReader, dst []byte, out int, lit, dist *huffman) (_ int, done bool, err error) {
-	// Locals, since the compiler does not keep a struct of this size in registers.
+	// Locals, because the compiler does not keep a struct of this size in registers.
 	b, n, src, pos := rd.b, rd.n, rd.src, rd.pos
 	litTab, distTab := lit.tab, dist.tab
 	litMask, distMask := uint64(1)<<(lit.width&15)-1, uint64(1)<<(dist.width&15)-1

@@ -18,7 +18,7 @@ const (
 	minEntry = 9
 )
 
-// ErrCorrupt is wrapped by every error about an invalid pack, index or delta. It is an object.ErrCorrupt, too.
+// ErrCorrupt is wrapped by every error about an invalid pack, index or delta. It is also an object.ErrCorrupt.
 var ErrCorrupt error = corruptPack{}
 
 type corruptPack struct{}
@@ -53,7 +53,7 @@ func (e Entry) Delta() bool {
 	return e.Type == plumbing.OFSDeltaObject || e.Type == plumbing.REFDeltaObject
 }
 
-// errShort asks for more input.
+// errShort requests more input.
 var errShort = errors.New("short input")
 
 // parseEntry reads an entry's head from b, which is at offset off. It needs at most maxEntryHead bytes.
@@ -152,7 +152,7 @@ func appendHeader(dst []byte, count uint32) []byte {
 	return binary.BigEndian.AppendUint32(dst, count)
 }
 
-// parseHeader parses them. Version 3 does not differ from 2 in what packs hold, and git reads it too.
+// parseHeader parses a pack's first twelve bytes. Version 3 has the same content as version 2, and git reads it too.
 func parseHeader(b []byte) (count uint32, err error) {
 	if len(b) < headerLen || string(b[:4]) != "PACK" {
 		return 0, corrupt("no pack: it begins with %q", b[:min(len(b), 4)])

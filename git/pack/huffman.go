@@ -56,7 +56,7 @@ func newSymbols() *symbols {
 	return s
 }
 
-// build makes the table of a canonical code; symbols gives the meaning of its symbols. As in zlib, an incomplete code is valid only if it
+// build makes the table of a canonical code; symbols holds the meaning of its symbols. As in zlib, an incomplete code is valid only if it
 // is empty or has a single code of one bit.
 func (h *huffman) build(lens []uint8, width uint, symbols []uint32, single bool) bool {
 	var count [maxBits + 1]uint32
@@ -103,7 +103,7 @@ func (h *huffman) build(lens []uint8, width uint, symbols []uint32, single bool)
 }
 
 // fill makes the table of a complete code from its sorted symbols. Codes are stored bit-reversed in the table, so the next one of the same
-// length results from setting its highest clear bit and clearing those above. Where longer codes follow, the table so far is doubled.
+// length results from setting its highest clear bit and clearing those above. If longer codes follow, the table so far is doubled.
 func (h *huffman) fill(sorted []uint16, count *[maxBits + 1]uint32, width uint, symbols []uint32) {
 	code, end := uint32(0), uint32(1) // end is 1 << l
 	sub, subBits, prefix := uint32(0), uint(0), ^uint32(0)

@@ -112,7 +112,7 @@ func (x *Index) Hash(i int) (h plumbing.Hash) {
 // CRC returns the CRC-32 of the i-th object's bytes in the pack.
 func (x *Index) CRC(i int) uint32 { return binary.BigEndian.Uint32(x.crcs[i*4:]) }
 
-// Offset returns the offset of the i-th object in the pack. It is an error where the index is inconsistent.
+// Offset returns the offset of the i-th object in the pack. It returns an error if the index is inconsistent.
 func (x *Index) Offset(i int) (int64, error) {
 	o := binary.BigEndian.Uint32(x.offs[i*4:])
 	if o&0x80000000 == 0 {

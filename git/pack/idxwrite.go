@@ -81,7 +81,7 @@ func (g *run) sortPart(part []int32) (twice bool) {
 	return twice
 }
 
-// findSorted returns the first record with that name that came.
+// findSorted returns the first received record with that name.
 func (g *run) findSorted(h plumbing.Hash) (int32, bool) {
 	defer runtime.KeepAlive(g)
 	lo := uint32(0)

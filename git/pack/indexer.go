@@ -50,20 +50,20 @@ type Indexer struct {
 	Visit func(*Object) error
 	// Note, if set, recomputes the Note of an object that Visit has seen and that is read a second time.
 	Note func(t plumbing.ObjectType, data []byte) any
-	// Progress, if set, is told now and then how many of total objects are complete, from one goroutine at a time.
+	// Progress, if set, is called now and then with the number of completed objects and the total, from one goroutine at a time.
 	Progress func(done, total int)
-	// NoRev leaves out the .rev.
+	// NoRev omits the .rev.
 	NoRev bool
 }
 
 // Result describes an ingested pack. Nothing is synced to the disk yet.
 type Result struct {
-	// ID is the pack's trailer, which is in the files' names: <Dir>/pack-<ID>.pack, .idx, .rev. It differs from the received trailer where
+	// ID is the pack's trailer, which is in the files' names: <Dir>/pack-<ID>.pack, .idx, .rev. It differs from the received trailer if
 	// the pack was thin, or held an object twice.
 	ID plumbing.Hash
 	// Pack, Idx and Rev are the files' paths. They are empty for a pack of no objects, which leaves no file. Rev is empty with NoRev.
 	Pack, Idx, Rev string
-	// Objects counts what the pack holds, Added those of them that completed it, Deltas those stored as deltas. An object that came more
+	// Objects counts what the pack holds, Added those of them that completed it, Deltas those stored as deltas. An object that was received more
 	// than once counts once, and is in the files once.
 	Objects, Added, Deltas int
 	// Bytes is the length of the pack on the wire.
@@ -100,11 +100,11 @@ func (r *Result) Type(h plumbing.Hash) (plumbing.ObjectType, bool) {
 	return plumbing.ObjectType(g.recs.at(i).real), true
 }
 
-// Index reads one pack from r, up to its trailer and not a byte further: what r has buffered beyond stays in r. Its buffer must have at
+// Index reads one pack from r, up to its trailer and not a byte further: what r has buffered beyond it stays in r. Its buffer must have at
 // least 60 bytes, and should have 256 KiB or more. After an error nothing is left in Dir.
 //
-// Errors: one that wraps ErrCorrupt means an invalid pack, a *LimitError that it exceeds a limit, a *MissingBaseError that a delta's base
-// does not exist, io.ErrUnexpectedEOF that the stream ended before the pack did; others are the reader's, the disk's, Visit's or ctx's.
+// Errors: one that wraps ErrCorrupt means an invalid pack; a *LimitError that it exceeds a limit; a *MissingBaseError that a delta's base
+// does not exist; io.ErrUnexpectedEOF that the stream ended before the pack did; others are the reader's, the disk's, Visit's or ctx's.
 func (x *Indexer) Index(ctx context.Context, r *bufio.Reader) (_ *Result, err error) {
 	if r.Size() < 2*maxEntryHead {
 		return nil, fmt.Errorf("a buffer of %d bytes is too small to read a pack", r.Size())
@@ -188,7 +188,7 @@ type record struct {
 	crc  uint32
 	base int32 // an OFSDelta's base, as the number of a record
 	typ  uint8 // as stored
-	real uint8 // resolved; 0 is not yet
+	real uint8 // resolved; 0 means not yet
 	head uint8 // length of the entry's head
 	held bool  // was passed on to be resolved, or as a base, during the first pass
 }

@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// inflater decodes zlib streams: with flate those in memory, and with the standard library those that are still coming. It is for one
+// inflater decodes zlib streams: with flate those in memory, and with the standard library those that are still arriving. It is for one
 // goroutine and may be reused.
 type inflater struct {
 	flate

@@ -9,15 +9,15 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// Limits limits the resources that a pack may take. A zero field means its default; a negative one no limit.
+// Limits limits the resources that a pack may take. A zero field means its default; a negative one means no limit.
 type Limits struct {
 	// PackBytes is the length of the pack on the wire. Default 4 GiB.
 	PackBytes int64
-	// Objects is the number of objects in a pack. Default 20 million. Independent of it, memory is taken only for objects that came.
+	// Objects is the number of objects in a pack. Default 20 million. Regardless of it, memory is allocated only for objects that arrived.
 	Objects int64
 	// ObjectBytes is the inflated size of one object. Default 2 GiB.
 	ObjectBytes int64
-	// DeltaBytes is the size of an object that is stored as a delta or is the base of one, which is in memory as a whole. Default 512 MiB,
+	// DeltaBytes is the size of an object that is stored as a delta or is the base of one, which is held in memory as a whole. Default 512 MiB,
 	// up to which git makes deltas (core.bigFileThreshold).
 	DeltaBytes int64
 	// DeltaDepth is the longest chain of deltas. Default 4095, the most that git pack-objects makes.
@@ -25,16 +25,16 @@ type Limits struct {
 	// Ratio is the inflated size of an object divided by its bytes on the wire, checked above 1 MiB of inflated size. Deflate itself can't
 	// exceed 1032. Default: no limit.
 	Ratio int64
-	// TotalBytes is the sum of the inflated sizes of all objects, deltas resolved. It refuses a pack of many bombs, each below the other
+	// TotalBytes is the sum of the inflated sizes of all objects, deltas resolved. It refuses a pack of many bombs each of which is below the other
 	// limits. Default 1 TiB.
 	TotalBytes int64
 	// DeltaTotal is the sum of the objects that result from deltas, beyond deltaRatio bytes for each byte of the pack. It limits the time
-	// that a small pack can cost; as much again may be resolved twice, where bases did not fit into BaseMemory. Default 4 GiB.
+	// that a small pack can cost; as much again may be resolved twice, if bases did not fit into BaseMemory. Default 4 GiB.
 	DeltaTotal int64
-	// StreamBytes is the size from which a blob that is not a delta is hashed as it comes and never held in memory. Default 8 MiB. It
+	// StreamBytes is the size from which a blob that is not a delta is hashed as it arrives and never held in memory. Default 8 MiB. It
 	// refuses nothing.
 	StreamBytes int64
-	// Memory is shared with other ingestions: packs with deltas of large objects allocate from it. nil has no limit.
+	// Memory is shared with other ingestions: packs with deltas of large objects allocate from it. nil means no limit.
 	Memory *Memory
 	// BaseMemory is the memory for bases of deltas; what does not fit is resolved again when needed. Default 64 MiB. It refuses nothing.
 	BaseMemory int64
@@ -73,7 +73,7 @@ const (
 )
 
 // deltaRatio is how many bytes deltas may make of each byte of the pack without being counted. Repositories of source code reach 50 or
-// less, those of generated files that change often some hundreds.
+// less, those of generated files that change often several hundred.
 const deltaRatio = 1000
 
 // checkPromised counts the size that a delta states, when off bytes of the pack were received.
@@ -155,7 +155,7 @@ func (e *LimitError) Error() string {
 	return s
 }
 
-// size formats a number of bytes as the configuration has it where that is exact, 4GiB, else rounded.
+// size formats a number of bytes as the configuration does if that is exact, 4GiB, otherwise rounded.
 func size(n int64) string {
 	f, unit := float64(n), ""
 	for _, u := range []string{"KiB", "MiB", "GiB", "TiB"} {

@@ -9,7 +9,7 @@ import (
 )
 
 // Memory limits what all ingestions together hold of large objects while they resolve deltas. Calls that find too little free wait, first
-// come, first served. Safe for concurrent use; nil has no limit.
+// come, first served. It is safe for concurrent use; nil has no limit.
 type Memory struct {
 	limit int64
 
@@ -23,7 +23,7 @@ type claim struct {
 	ready chan struct{} // closed when the memory is granted
 }
 
-// NewMemory has a limit in bytes; 0 is a quarter of the memory that the machine, or this process's cgroup (cgroup v2, memory.max), has.
+// NewMemory returns a Memory with a limit in bytes; 0 means a quarter of the memory of the machine, or of this process's cgroup (cgroup v2, memory.max).
 func NewMemory(limit int64) *Memory {
 	if limit <= 0 {
 		limit = machineMemory() / 4
@@ -31,7 +31,7 @@ func NewMemory(limit int64) *Memory {
 	return &Memory{limit: limit}
 }
 
-// take waits for n bytes. It returns a *LimitError where n exceeds the limit. A caller that holds some must not take more: two could wait
+// take waits for n bytes. It returns a *LimitError if n exceeds the limit. A caller that holds some must not take more: two could wait
 // for each other.
 func (m *Memory) take(ctx context.Context, n int64) (release func(), err error) {
 	if m == nil {
@@ -80,7 +80,7 @@ func (m *Memory) serve() {
 	}
 }
 
-// machineMemory returns the machine's memory, or the cgroup's limit if that is less: 4 GiB where neither is known.
+// machineMemory returns the machine's memory, or the cgroup's limit if that is less: 4 GiB if neither is known.
 func machineMemory() int64 {
 	most := int64(0)
 	if data, err := os.ReadFile("/proc/meminfo"); err == nil { // proc_meminfo(5)

@@ -8,7 +8,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// objectHash names objects, and detects collisions (https://shattered.io).
+// objectHash computes names of objects, and detects collisions (https://shattered.io).
 type objectHash struct {
 	h   *sha1dc.Hash
 	buf []byte
@@ -44,7 +44,7 @@ func (o *objectHash) sum(t plumbing.ObjectType, data []byte) (plumbing.Hash, err
 	return o.finish()
 }
 
-// HashObject names an object, and refuses one that is part of a SHA-1 collision attack.
+// HashObject returns the name of an object, and refuses an object that is part of a SHA-1 collision attack.
 func HashObject(t plumbing.ObjectType, data []byte) (plumbing.Hash, error) {
 	return newObjectHash().sum(t, data)
 }

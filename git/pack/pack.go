@@ -236,7 +236,7 @@ func (p *Pack) Inflate(e Entry, dst []byte) ([]byte, error) {
 
 func (p *Pack) inflate(w *Window, e Entry, dst []byte) ([]byte, error) {
 	rest := p.size - hashLen - e.Data
-	// Deflate results in at most 1032 bytes for one; refuse a greater ratio before allocating.
+	// Deflate yields at most 1032 bytes for one; refuse a greater ratio before allocating.
 	if e.Size/1032 > rest || rest < 0 {
 		return nil, corrupt("object at %d: its size %d is more than the pack can hold", e.Offset, e.Size)
 	}
@@ -263,7 +263,7 @@ func (p *Pack) inflate(w *Window, e Entry, dst []byte) ([]byte, error) {
 		if err != errShort {
 			return dst, p.at(e, err)
 		}
-		// A stream may be longer than a sane encoder's, as one of many stored blocks: read it in pieces.
+		// A stream may be longer than that of a reasonable encoder, for example many stored blocks: read it in pieces.
 	}
 	body := p.stream(r, e)
 	if err := r.z.reset(body); err != nil {

@@ -56,7 +56,7 @@ func (p *packWriter) write(b []byte) error {
 	return nil
 }
 
-// swap passes the buffer on and waits for the one before.
+// swap passes the buffer on and waits for the previous one.
 func (p *packWriter) swap() error {
 	var next []byte
 	if p.out {

@@ -49,7 +49,7 @@ func (g *run) resolve() error {
 		return nil
 	}
 	workers := g.workers
-	// What one goroutine holds of large objects at a time: a base and a result, and one object more while a base is read from the
+	// What one goroutine holds of large objects at a time: a base and a result, and one more object while a base is read from the
 	// repository.
 	if need := 3*g.large + 2*g.largeDelta; need > smallDeltas {
 		workers = 1
@@ -76,7 +76,7 @@ func (g *run) resolve() error {
 	return g.complement(r)
 }
 
-// link makes the lists of children. Objects that were resolved in the first pass are in them only where deltas of them are left; where
+// link makes the lists of children. Objects that were resolved in the first pass are in them only if deltas of them are left; if
 // deltas name their bases, that may be any object.
 func (g *run) link() {
 	for i := range g.first {
@@ -94,8 +94,8 @@ func (g *run) link() {
 	g.taken = make([]atomic.Bool, len(g.refs))
 }
 
-// takeRefs returns the index in g.refs of the first delta that names h as its base, -1 if there is none, or if another object of that name took
-// them before: a pack may hold an object twice, and one of the two may be a delta of the other. So each delta has one base, and a pass over
+// takeRefs returns the index in g.refs of the first delta that names h as its base, -1 if there is none, or if another object of that name already took
+// them: a pack may hold an object twice, and one of the two may be a delta of the other. So each delta has one base, and a pass over
 // the deltas of a pack resolves each of them once.
 func (g *run) takeRefs(h plumbing.Hash) int32 {
 	if len(g.refs) == 0 {

@@ -48,7 +48,7 @@ const (
 	batchBytes   = 256 << 10
 	batchObjects = 512
 	batches      = 4
-	// eager is the number of waiting batches from which on deltas are not passed on. A family is begun only when none waits: one of which
+	// eager is the number of waiting batches from which on deltas are not passed on. A family is begun only if none waits: a family of which
 	// some deltas are skipped is skipped from there on, so that families that are begun are completed.
 	eager = 3
 	// maxKept is the largest buffer that is kept for the next object.
@@ -170,7 +170,7 @@ func (s *scanner) run() error {
 	return err
 }
 
-// need waits until n bytes, no more than the buffer holds, are there.
+// need waits until n bytes, no more than the buffer holds, are available.
 func (s *scanner) need(n int) error {
 	if _, err := s.in.Peek(n); err != nil {
 		return eof(err)
@@ -315,7 +315,7 @@ func (s *scanner) hand(e Entry, rec *record) error {
 	return nil
 }
 
-// delta inflates a delta to find its end and check it. It is read again when its base is available.
+// delta inflates a delta to find its end and check it. The delta is read again when its base is available.
 func (s *scanner) delta(e Entry, rec *record) error {
 	if e.Size > s.g.lim.DeltaBytes {
 		return &LimitError{Name: "DeltaBytes", Limit: s.g.lim.DeltaBytes, Got: e.Size}
@@ -343,7 +343,7 @@ func (s *scanner) delta(e Entry, rec *record) error {
 	return s.sizes(junk, e.Size)
 }
 
-// sizes records what a delta of size bytes, which begins with head, states of its objects. Wrong statements are found when it is resolved;
+// sizes records what a delta of size bytes, which begins with head, states about its objects. Wrong statements are found when it is resolved;
 // objects over a limit are refused then too, before memory is allocated.
 func (s *scanner) sizes(head []byte, size int64) error {
 	g := s.g
@@ -447,7 +447,7 @@ func grow(b []byte, n int) []byte {
 	return out
 }
 
-// stream hashes a large blob as it comes.
+// stream hashes a large blob as it arrives.
 func (s *scanner) stream(e Entry, rec *record) error {
 	in := &feed{s: s}
 	if err := s.z.reset(in); err != nil {

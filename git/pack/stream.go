@@ -8,7 +8,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// Stream opens the object at off. One that is not a delta is inflated as it is read and never held as a whole.
+// Stream opens the object at off. An object that is not a delta is inflated as it is read and never held as a whole.
 func (p *Pack) Stream(off int64) (plumbing.ObjectType, int64, io.ReadCloser, error) {
 	if err := p.acquire(); err != nil {
 		return 0, 0, nil, err

@@ -7,7 +7,7 @@ const (
 	windowNear = 32 << 10
 )
 
-// Window reads entries of packs with few system calls where they are near each other and are asked for in about their order, as the files
+// Window reads entries of packs with few system calls if they are near each other and are requested in about their order, as the files
 // of a tree are: one read serves for dozens. Distant entries are read one by one. The zero Window is ready; it is for one goroutine, holds
 // windowSize bytes, and may be used for one pack after another.
 type Window struct {
@@ -17,7 +17,7 @@ type Window struct {
 	end int64  // of the last read, wherever it went
 }
 
-// bytes returns n bytes of p from off on, good until the next call. It gives nil if they are better read alone. The caller has seen to it
+// bytes returns n bytes of p from off on, valid until the next call. It returns nil if they are better read alone. The caller has made sure
 // that they are in the pack.
 func (w *Window) bytes(p *Pack, off, n int64) ([]byte, error) {
 	if w == nil || n > windowSize {

@@ -6,7 +6,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// worker has what one goroutine uses again and again.
+// worker has what one goroutine reuses.
 type worker struct {
 	r     *resolver
 	z     inflater
@@ -15,14 +15,14 @@ type worker struct {
 	delta []byte
 }
 
-// load makes the bytes of a node again: from the pack at a root, from its parent otherwise. Where another goroutine has just done so, it gives
-// that one's, and own is false.
+// load makes the bytes of a node again: from the pack at a root, otherwise from its parent. If another goroutine has just done so, it returns
+// that goroutine's bytes, and own is false.
 func (w *worker) load(n *node) (data []byte, own bool, err error) {
 	var chain []*node
 	for at := n; ; at = at.parent {
 		w.r.mu.Lock()
 		data = at.data
-		// What is read here may not go back among the spare buffers meanwhile.
+		// What is read here must not be returned to the spare buffers meanwhile.
 		at.pins++
 		w.r.mu.Unlock()
 		chain = append(chain, at)
@@ -77,7 +77,7 @@ func (w *worker) load(n *node) (data []byte, own bool, err error) {
 	return data, own, nil
 }
 
-// make resolves record i, a delta on n. out is child's content, in memory of its own; child is nil if nothing builds on it.
+// make resolves record i, a delta on n. out is child's content, in its own memory; child is nil if nothing builds on it.
 func (w *worker) make(n *node, base []byte, note any, i int32) (child *node, out []byte, err error) {
 	g := w.r.g
 	rec := g.recs.at(i)
@@ -90,7 +90,7 @@ func (w *worker) make(n *node, base []byte, note any, i int32) (child *node, out
 	t := plumbing.ObjectType(n.rec.real)
 	var made any
 	if rec.real != 0 {
-		// It was made while the pack came, and is only needed for others.
+		// It was made while the pack was received, and is only needed for others.
 		if out, err = w.apply(base); err != nil {
 			return nil, nil, fmt.Errorf("object at byte %d of the pack: %w", rec.off, err)
 		}
@@ -111,7 +111,7 @@ func (w *worker) make(n *node, base []byte, note any, i int32) (child *node, out
 	return child, out, nil
 }
 
-// apply makes what w.delta makes of base, in memory of its own.
+// apply returns the result of w.delta applied to base, in its own memory.
 func (w *worker) apply(base []byte) ([]byte, error) {
 	_, size, _, err := DeltaSizes(w.delta)
 	if err != nil {
@@ -121,7 +121,7 @@ func (w *worker) apply(base []byte) ([]byte, error) {
 		return nil, err
 	}
 	var dst []byte
-	if size/maxCopy <= int64(len(w.delta)) { // no lie, see ApplyDelta
+	if size/maxCopy <= int64(len(w.delta)) { // checked, see ApplyDelta
 		dst = w.r.buffers.buffer(int(size))
 	}
 	return ApplyDelta(dst, base, w.delta)
@@ -139,7 +139,7 @@ func (w *worker) readDelta(i int32) error {
 	return w.inflate(e, w.delta)
 }
 
-// entry reads an entry, all of it, into w.src. i is its record.
+// entry reads a whole entry into w.src. i is its record.
 func (w *worker) entry(i int32) (Entry, error) {
 	g := w.r.g
 	off, end := g.recs.at(i).off, g.end
@@ -157,7 +157,7 @@ func (w *worker) entry(i int32) (Entry, error) {
 	return parseEntry(w.src, off)
 }
 
-// inflate follows entry.
+// inflate is called after entry.
 func (w *worker) inflate(e Entry, dst []byte) error {
 	_, err := w.z.inflate(dst, w.src[e.Data-e.Offset:])
 	if cap(w.src) > maxKept {

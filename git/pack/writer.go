@@ -19,23 +19,23 @@ import (
 
 // Source is where a Writer takes objects from.
 type Source interface {
-	// Locate finds the pack that holds an object, and its place; ok is false if it is in none.
+	// Locate finds the pack that holds an object, and its offset; ok is false if it is in none.
 	Locate(plumbing.Hash) (p *Pack, off int64, ok bool, err error)
-	// Open reads an object, whole or as it comes.
+	// Open opens an object, whole or as a stream.
 	Open(plumbing.Hash) (t plumbing.ObjectType, size int64, r io.ReadCloser, err error)
 }
 
-// Writer makes a pack of given objects. Bytes that lie compressed in a pack go out as they are, deltas too where the base goes with
-// them (or the receiver has it). No delta is looked for again. It is for one call of Write.
+// Writer makes a pack of given objects. Bytes that are compressed in a pack are sent as they are, and so are deltas if the base is sent with
+// them (or the receiver has it). It does not search for new deltas. It is for one call of Write.
 type Writer struct {
 	Source Source
-	// OfsDelta allows deltas that name their base by its place. Set it where the receiver said ofs-delta.
+	// OfsDelta allows deltas that name their base by its offset. Set it if the receiver sent ofs-delta.
 	OfsDelta bool
-	// Has, if set, makes a thin pack: deltas go out on bases that are not in the pack, but that Has says the receiver has.
+	// Has, if set, makes a thin pack: deltas are sent on bases that are not in the pack but that the receiver has according to Has.
 	Has func(plumbing.Hash) bool
-	// Level is that of zlib for what must be compressed; 0 is the default.
+	// Level is the zlib level for what must be compressed; 0 is the default.
 	Level int
-	// Progress, if set, is told now and then how many of total objects are written.
+	// Progress, if set, is called now and then with the number of objects written and the total.
 	Progress func(done, total int)
 
 	out   *bufio.Writer
@@ -53,8 +53,8 @@ type item struct {
 	hash  plumbing.Hash
 	state state
 	p     *Pack // nil: in no pack
-	src   int64 // place in p
-	off   int64 // place in the new pack
+	src   int64 // offset in p
+	off   int64 // offset in the new pack
 }
 
 type state uint8
@@ -157,7 +157,7 @@ func (w *Writer) object(i int32, depth int) error {
 	return w.whole(it)
 }
 
-// errWhole says that an entry cannot go out as it is there.
+// errWhole reports that an entry cannot be sent as stored.
 var errWhole = errors.New("to be written whole")
 
 // reuse copies an entry.
@@ -198,7 +198,7 @@ func (w *Writer) reuse(it *item, depth int) error {
 	}
 	to := &w.items[b]
 	switch {
-	case to.state != written: // it waits for this one: the two are each other's base, in two packs
+	case to.state != written: // it waits for this one: each is the other's base, in two packs
 		return errWhole
 	case w.OfsDelta:
 		return w.copy(it, e, plumbing.OFSDeltaObject, w.off-to.off, base)
@@ -207,7 +207,7 @@ func (w *Writer) reuse(it *item, depth int) error {
 	}
 }
 
-// copy writes an entry's head again and its compressed bytes as they are, and compares their CRC with the index on the way.
+// copy writes an entry's head again and its compressed bytes unchanged, and compares their CRC with the index while copying.
 func (w *Writer) copy(it *item, e Entry, t plumbing.ObjectType, back int64, base plumbing.Hash) error {
 	end, crc, err := it.p.extent(it.hash, e.Offset)
 	if err != nil {
@@ -290,14 +290,14 @@ type putter struct{ w *Writer }
 
 func (p putter) Write(b []byte) (int, error) { return len(b), p.w.put(b) }
 
-// rev is the order of a pack's objects by place, made when first asked for.
+// rev is the order of a pack's objects by offset, made on first use.
 type rev struct {
 	once  sync.Once
 	order []int32
 	err   error
 }
 
-// byPlace returns the places in the index, in the order of the pack.
+// byPlace returns the positions in the index, in the order of the pack.
 func (p *Pack) byPlace() ([]int32, error) {
 	p.rev.once.Do(func() {
 		offs := make([]int64, p.idx.count)
@@ -348,7 +348,7 @@ func (p *Pack) nameAt(off int64) (plumbing.Hash, error) {
 	return p.idx.Hash(int(order[k])), nil
 }
 
-// extent is where the entry at off ends, and its CRC.
+// extent returns where the entry at off ends, and its CRC.
 func (p *Pack) extent(h plumbing.Hash, off int64) (end int64, crc uint32, err error) {
 	order, k, err := p.place(off)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 const (
 	// MaxLine is the length of the longest pkt-line on the wire, its four digits included.
 	MaxLine = 65520
-	// MaxPayload is what one pkt-line carries at most.
+	// MaxPayload is the most that one pkt-line carries.
 	MaxPayload = MaxLine - 4
 )
 
-// Kind tells a data line from the three special packets.
+// Kind distinguishes a data line from the three special packets.
 type Kind uint8
 
 const (
@@ -28,7 +28,7 @@ const (
 	ResponseEnd
 )
 
-// String names the kind as the protocol's documents do.
+// String returns the name of the kind as in the protocol's documents.
 func (k Kind) String() string {
 	switch k {
 	case Data:
@@ -72,7 +72,7 @@ type Reader struct {
 	buf    []byte
 }
 
-// NewReader reads from r under limits. If r is a *bufio.Reader of at least MaxLine bytes it is used directly.
+// NewReader returns a Reader of r under limits. If r is a *bufio.Reader of at least MaxLine bytes it is used directly.
 func NewReader(r io.Reader, limits Limits) *Reader {
 	return &Reader{r: bufio.NewReaderSize(r, MaxLine), limits: limits}
 }

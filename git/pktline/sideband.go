@@ -32,13 +32,13 @@ var ErrMuxClosed = errors.New("side-band is closed")
 type Mux struct {
 	mu     sync.Mutex
 	w      io.Writer
-	room   int // payload bytes per packet, the band's byte not counted
+	room   int // payload bytes per packet, not counting the band's byte
 	buf    []byte
 	err    error
 	closed bool
 }
 
-// NewMux writes to w packets of at most packet bytes: SideBand or SideBand64k.
+// NewMux returns a Mux that writes to w packets of at most packet bytes: SideBand or SideBand64k.
 func NewMux(w io.Writer, packet int) *Mux {
 	packet = min(max(packet, 6), MaxLine)
 	return &Mux{w: w, room: packet - 5}
@@ -68,7 +68,7 @@ func (m *Mux) packet(b Band, p []byte) error {
 		return m.err
 	}
 	if need := 5 + len(p); cap(m.buf) < need {
-		// A line of progress needs little; who sends a pack sends packets of the full length.
+		// A line of progress needs little; a caller that sends a pack sends packets of the full length.
 		m.buf = make([]byte, 0, min(max(1024, 2*need), 5+m.room))
 	}
 	m.buf = append(m.buf[:0], 0, 0, 0, 0, byte(b))
@@ -127,16 +127,16 @@ func (m *Mux) Close() error {
 	return m.err
 }
 
-// Demux reads a side-band: band 1 as a stream, bands 2 and 3 handed to callbacks. For clients and tests.
+// Demux reads a side-band: band 1 as a stream, bands 2 and 3 passed to callbacks. For clients and tests.
 type Demux struct {
 	r *Reader
-	// Progress gets what comes on band 2; nil drops it. The slice is valid during the call.
+	// Progress receives band 2; nil discards it. The slice is valid during the call.
 	Progress func([]byte)
 	rest     []byte
 	end      error
 }
 
-// NewDemux reads from r until a flush-pkt, which ends the stream with io.EOF. Band 3 ends it with *ErrorLine.
+// NewDemux returns a Demux that reads from r until a flush-pkt, which ends the stream with io.EOF. Band 3 ends it with *ErrorLine.
 func NewDemux(r *Reader) *Demux { return &Demux{r: r} }
 
 func (d *Demux) Read(p []byte) (int, error) {

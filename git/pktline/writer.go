@@ -17,10 +17,10 @@ type Writer struct {
 	buf []byte
 }
 
-// NewWriter writes to w. Only one line is buffered: use a bufio.Writer where many short lines are written.
+// NewWriter returns a Writer to w. Only one line is buffered: use a bufio.Writer if many short lines are written.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
-// Data writes p as one line, as it is. More than MaxPayload bytes are an error and nothing is written.
+// Data writes p as one line, unchanged. More than MaxPayload bytes are an error and nothing is written.
 func (w *Writer) Data(p []byte) error {
 	if len(p) > MaxPayload {
 		return fmt.Errorf("pkt-line of %d bytes: %w", len(p), ErrSyntax)

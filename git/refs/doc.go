@@ -15,7 +15,7 @@
 // A ref whose file has no valid content (ErrCorrupt) is an error in all of these; ListReadable skips it, as git does.
 //
 // Errors that a pusher may cause: *NameError (an invalid name), *ConflictError (the ref has another value than the change expects),
-// *ClashError (a/b where a is), *LockedError (the lock is held).
+// *ClashError (a/b if a exists), *LockedError (the lock is held).
 //
 // Invariants: a ref is changed under <ref>.lock only, which is created with O_EXCL, and the old value is compared under it; a reader sees
 // the old value or the new one. A ref is deleted from packed-refs before its own file, and both under the lock of packed-refs, so that no

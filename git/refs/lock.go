@@ -36,7 +36,7 @@ type lockFile struct {
 	name string
 	file vfs.File
 	made bool // the lock file exists
-	// synced reports that its content is durable; otherwise it must not be renamed, since a power cut could leave the ref empty.
+	// synced reports that its content is durable; otherwise it must not be renamed, because a power cut could leave the ref empty.
 	synced bool
 }
 
@@ -96,7 +96,7 @@ func (s *Store) mkdirs(name string) error {
 	return nil
 }
 
-// parentRef names the ref that exists where name needs a folder.
+// parentRef returns the name of the ref that exists where name needs a folder.
 func (s *Store) parentRef(name string, err error) error {
 	parts := strings.Split(name, "/")
 	for i := 1; i < len(parts); i++ {

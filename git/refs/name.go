@@ -14,7 +14,7 @@ const (
 	maxPart = 250
 )
 
-// NameError says which rule of git-check-ref-format(1) a name breaks.
+// NameError reports which rule of git-check-ref-format(1) a name breaks.
 type NameError struct{ Name, Rule string }
 
 func (e *NameError) Error() string {
@@ -37,7 +37,7 @@ func CheckName(name string) error {
 	return checkFormat(name, bad)
 }
 
-// checkFormat holds the rules for any ref, HEAD included.
+// checkFormat checks the rules for any ref, including HEAD.
 func checkFormat(name string, bad func(string, ...any) error) error {
 	for i := range len(name) {
 		switch c := name[i]; {
@@ -72,12 +72,12 @@ func checkFormat(name string, bad func(string, ...any) error) error {
 	return nil
 }
 
-// wellFormed reports names that are safe as a path below the repository: what CheckName accepts, and refs of one component (refs/stash).
+// wellFormed reports whether a name is safe as a path below the repository: what CheckName accepts, and refs of one component (refs/stash).
 func wellFormed(name string) bool {
 	return strings.HasPrefix(name, "refs/") && checkFormat(name, func(string, ...any) error { return errName }) == nil
 }
 
-// folderFormed reports names that a folder of refs may have.
+// folderFormed reports whether a folder of refs may have a name.
 func folderFormed(name string) bool { return wellFormed(name + "/x") }
 
 var errName = fmt.Errorf("no valid name")

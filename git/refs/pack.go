@@ -12,18 +12,18 @@ import (
 
 // Packing are the options of Pack.
 type Packing struct {
-	// More is how many loose refs there may be before they are packed.
+	// More is the number of loose refs up to which they are not packed.
 	More int
 	// Hidden, if set, is the prefix of refs that stay loose.
 	Hidden string
-	// Peel returns the peeled target of a tag, and zero for what is not a tag. It is required: packed-refs records it for each ref.
+	// Peel returns the peeled target of a tag, and zero for an object that is not a tag. It is required: packed-refs records it for each ref.
 	Peel func(plumbing.Hash) (plumbing.Hash, error)
 	// DryRun only counts.
 	DryRun bool
 }
 
 // Pack moves loose refs to packed-refs, as git pack-refs --all does, and returns their number: a listing then reads one file instead of
-// thousands. Symbolic refs and those that are locked stay. packed-refs is durable before a file is removed, and a file is removed under its
+// thousands. Symbolic refs and locked refs stay. packed-refs is durable before a file is removed, and a file is removed under its
 // lock and only if packed-refs has its value: a crash leaves a ref in both places, with one value.
 func (s *Store) Pack(o Packing) (int, error) {
 	loose, err := s.packable(o)

@@ -21,7 +21,7 @@ import (
 type Ref struct {
 	Name string
 	Hash plumbing.Hash
-	// Peeled is the peeled target of an annotated tag, where packed-refs has it; zero where that is not known.
+	// Peeled is the peeled target of an annotated tag, if packed-refs has it; zero if it is not known.
 	Peeled plumbing.Hash
 	// Symbolic is the ref that this one points to, "" for a plain one.
 	Symbolic string
@@ -30,7 +30,7 @@ type Ref struct {
 // packed is the content of packed-refs, in byte order of the names. It is replaced, never changed.
 type packed struct {
 	refs []Ref
-	// complete says that refs without Peeled are known to have none.
+	// complete reports that refs without Peeled are known to have none.
 	complete bool
 }
 
@@ -39,7 +39,7 @@ const packedHeader = "# pack-refs with: peeled fully-peeled sorted \n"
 // ErrCorrupt is wrapped by errors about an invalid file of refs.
 var ErrCorrupt = errors.New("corrupt ref")
 
-// parsePacked reads packed-refs: a header line that begins with #, lines "<hash> <name>", each perhaps followed by "^<hash>".
+// parsePacked reads packed-refs: a header line that begins with #, lines "<hash> <name>", each possibly followed by "^<hash>".
 func parsePacked(data []byte) (*packed, error) {
 	p := &packed{}
 	sorted := true
@@ -149,7 +149,7 @@ func (s *Store) packedRefs() (*packed, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The file is replaced as a whole: the content read is the old or the new one. Look again.
+		// The file is replaced as a whole: the content read is the old or the new one. Check again.
 		again, err := s.fs().Lstat(path)
 		if err != nil || !sameFile(st, again) {
 			continue

@@ -52,7 +52,7 @@ func (s *Store) path(name string) string { return filepath.Join(s.Dir, filepath.
 // maxSymbolic is the longest chain of symbolic refs that is followed, as in git.
 const maxSymbolic = 5
 
-// Get returns the target of a ref; the zero hash where it does not exist. Symbolic refs, such as HEAD, are followed; a dangling one is the zero
+// Get returns the target of a ref; the zero hash if it does not exist. Symbolic refs, such as HEAD, are followed; a dangling one is the zero
 // hash too.
 func (s *Store) Get(name string) (plumbing.Hash, error) {
 	r, err := s.Resolve(name)
@@ -121,7 +121,7 @@ func (s *Store) loose(name string) (Ref, bool, error) {
 }
 
 // List lists the refs whose names begin with prefix ("" for all below refs/), in byte order. Symbolic refs are resolved; dangling ones are
-// left out. HEAD is not included. A ref that can't be read is an error.
+// omitted. HEAD is not included. A ref that can't be read is an error.
 func (s *Store) List(prefix string) ([]Ref, error) { return s.list(prefix, nil) }
 
 // Broken is a ref whose file has no valid content. Err matches ErrCorrupt.
@@ -137,9 +137,9 @@ func (s *Store) ListReadable(prefix string) (list []Ref, broken []Broken, err er
 	return list, broken, err
 }
 
-// list calls broken for each ref that is; where that is nil it is an error.
+// list calls broken for each broken ref; if broken is nil, a broken ref is an error.
 func (s *Store) list(prefix string, broken func(name string, err error)) ([]Ref, error) {
-	// Loose refs first: one that is packed meanwhile is found twice rather than never.
+	// Loose refs first: a ref that is packed meanwhile is found twice rather than never.
 	loose, err := s.walk(prefix, broken)
 	if err != nil {
 		return nil, err
@@ -214,7 +214,7 @@ func (s *Store) walk(prefix string, broken func(name string, err error)) ([]Ref,
 		for _, n := range names {
 			name := dir + "/" + n
 			if !folderFormed(name) || !strings.HasPrefix(name, prefix) && !strings.HasPrefix(prefix, name+"/") {
-				continue // locks, temporary files, what is not asked for
+				continue // locks, temporary files, refs that are not requested
 			}
 			st, err := s.fs().Lstat(s.path(name))
 			if errors.Is(err, fs.ErrNotExist) {

@@ -60,7 +60,7 @@ type update struct {
 
 // Update makes all of the changes or none: it takes all locks, compares all old values, writes all new ones, and only then publishes them.
 // It is durable when Update returns nil. After an error following the first rename (a failing disk) some refs may have changed; the error
-// says so.
+// reports that.
 func (s *Store) Update(changes []Change) error {
 	p, err := s.Prepare(changes)
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *Store) Stage(changes []Change, beside ...string) (_ *Prepared, err erro
 			return nil, err
 		}
 	}
-	// Again under the locks: a ref may have come between.
+	// Again under the locks: a ref may have been created in between.
 	if err := s.clashes(ups, beside); err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (p *Prepared) Commit() error {
 	return p.Settle()
 }
 
-// Sync makes the new values durable, each in its lock. Those on the file system covered, by its device number, already are: the caller has
+// Sync makes the new values durable, each in its lock. Those on the file system covered, given by its device number, already are: the caller has
 // synced it since Stage; 0 is none.
 func (p *Prepared) Sync(covered uint64) error {
 	var all []*update
@@ -182,7 +182,7 @@ func (p *Prepared) Sync(covered uint64) error {
 	return errors.Join(errs...)
 }
 
-// Publish makes the changes visible; it fails where a new value is not durable. The changes are durable after Settle. After an error call
+// Publish makes the changes visible; it fails if a new value is not durable. The changes are durable after Settle. After an error call
 // Abort; as in Update some may have changed.
 func (p *Prepared) Publish() error {
 	if err := p.s.apply(p); err != nil {
@@ -254,7 +254,7 @@ func (s *Store) lockError(ups []*update, u *update, err error) error {
 	return err
 }
 
-// SymbolicError is about a ref that stands for another one, and is not changed itself.
+// SymbolicError reports a symbolic ref, which is not changed itself.
 type SymbolicError struct{ Name, To string }
 
 func (e *SymbolicError) Error() string {
@@ -359,7 +359,7 @@ func (s *Store) apply(p *Prepared) (err error) {
 		}
 		moved++
 		p.removed[filepath.Dir(s.path(u.Name))] = true
-		u.lock.unlock() // a ref may be made in the place of its folder
+		u.lock.unlock() // a ref may be created in the place of its folder
 	}
 	for _, u := range ups {
 		if u.New.IsZero() || !u.moves() {

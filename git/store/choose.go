@@ -20,7 +20,7 @@ const (
 	maxOldDepth = 4095
 )
 
-// choice selects, for packs that become one, the copy of each object: a delta where its base is included and the chain stays short, else
+// choice selects, for packs that become one, the copy of each object: a delta if its base is included and the chain stays short, otherwise
 // one that is stored whole. It is a pack.Source.
 type choice struct {
 	r     Reader

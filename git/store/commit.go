@@ -9,7 +9,7 @@ import (
 	"corpus-git/git/object"
 )
 
-// reach finds out what refs reach, as far as it is asked: it walks from them by date, newest first.
+// reach finds what refs reach, as far as requested: it walks from them by date, newest first.
 type reach struct {
 	ctx     context.Context
 	r       Reader
@@ -27,7 +27,7 @@ func newReach(ctx context.Context, r Reader, tips []plumbing.Hash) *reach {
 	return v
 }
 
-// has reports whether a commit or tag can be reached. Where it cannot, all of history is walked.
+// has reports whether a commit or tag can be reached. If it cannot, all of history is walked.
 func (v *reach) has(h plumbing.Hash) (bool, error) {
 	if _, ok := v.seen[h]; ok {
 		if v.started {
@@ -70,7 +70,7 @@ func (v *reach) has(h plumbing.Hash) (bool, error) {
 	return false, nil
 }
 
-// push adds what a ref or a commit names. Missing objects are skipped: a broken ref proves nothing, and is not an error.
+// push adds the target of a ref or of a commit. Missing objects are skipped: a broken ref proves nothing, and is not an error.
 func (v *reach) push(h plumbing.Hash) error {
 	for range object.MaxPeel {
 		t, data, err := v.r.Get(h)

@@ -15,9 +15,9 @@ import (
 type Connect struct {
 	// Tips are the new values of refs. Zero hashes are skipped.
 	Tips []plumbing.Hash
-	// Refs is what all refs point to now, hidden ones included: what they reach is complete.
+	// Refs is what all refs point to now, including hidden ones: what they reach is complete.
 	Refs []plumbing.Hash
-	// Shallow are the commits that the client said it has without their parents.
+	// Shallow are the commits that the client reported as present without their parents.
 	Shallow []plumbing.Hash
 	// Cut are commits that were fetched without their parents, where history ends.
 	Cut []plumbing.Hash
@@ -28,7 +28,7 @@ type MissingError struct {
 	Hash plumbing.Hash
 	Type plumbing.ObjectType
 	// By is the object that needs it, zero where a ref would point to it. Commit is the commit whose tree has it, Path the path there,
-	// where they are known.
+	// if they are known.
 	By, Commit plumbing.Hash
 	Path       string
 }
@@ -47,7 +47,7 @@ func (e *MissingError) Error() string {
 	return s
 }
 
-// ShallowError says that a push comes from a shallow clone, and needs history that neither side has.
+// ShallowError reports that a push comes from a shallow clone, and needs history that neither side has.
 type ShallowError struct {
 	// Roots are the commits whose parents are missing.
 	Roots []plumbing.Hash
@@ -70,7 +70,7 @@ func Connected(ctx context.Context, r Reader, c Connect) error {
 // fewObjects is the size of a push up to which walking it is fast enough.
 const fewObjects = 2000
 
-// Connected is the function Connected for what the quarantine ingested. Where everything that the pack's objects need is in the pack, or in
+// Connected is the function Connected for what the quarantine ingested. If everything that the pack's objects need is in the pack, or in
 // the trees of the parent commits, nothing is read again.
 func (q *Quarantine) Connected(ctx context.Context, c Connect) error {
 	q.mu.Lock()
@@ -86,7 +86,7 @@ func (q *Quarantine) Connected(ctx context.Context, c Connect) error {
 	return k.walk(c.Tips)
 }
 
-// use is an object and the type it is used as: one that is complete as a blob need not be as a tree.
+// use is an object and the type it is used as: an object that is complete as a blob need not be as a tree.
 type use struct {
 	hash plumbing.Hash
 	typ  plumbing.ObjectType
@@ -166,7 +166,7 @@ func (k *checker) walk(tips []plumbing.Hash) error {
 	return nil
 }
 
-// tip follows the target of a ref or a tag. want is InvalidObject where any type is allowed.
+// tip follows the target of a ref or a tag. want is InvalidObject if any type is allowed.
 func (k *checker) tip(h plumbing.Hash, want plumbing.ObjectType, by plumbing.Hash) error {
 	for range object.MaxPeel {
 		t, _, err := k.r.Header(h)

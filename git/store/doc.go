@@ -1,6 +1,6 @@
 // Package store is the object database of a bare repository on disk, in git's own layout: a real git reads and writes it too.
 //
-// It owns <repository>/objects: packs, loose objects, alternates, and the quarantines in which pushed objects wait until they are
+// It owns <repository>/objects: packs, loose objects, alternates, and the quarantines in which pushed objects stay until they are
 // published. It never touches refs (package refs) and knows no protocol. Formats: gitrepository-layout(5).
 //
 // # Use

@@ -22,11 +22,11 @@ type Counts struct {
 	Objects    int
 	Loose      int
 	LooseBytes int64
-	// Left counts files that a crash left: temporary ones, older than a day, and indexes without a pack.
+	// Left counts files that a crash left: temporary files older than a day, and indexes without a pack.
 	Left int
 }
 
-// Add adds what another repository has.
+// Add adds the counts of another repository.
 func (c *Counts) Add(o Counts) {
 	c.Packs += o.Packs
 	c.Kept += o.Kept
@@ -46,7 +46,7 @@ type storedPack struct {
 	kept bool
 }
 
-// leftAge is the age from which a temporary file is taken for a leftover.
+// leftAge is the age from which a temporary file counts as a leftover.
 const leftAge = 24 * time.Hour
 
 type looseFile struct {

@@ -48,7 +48,7 @@ func (l *links) module(h plumbing.Hash) {
 	l.mu.Unlock()
 }
 
-// add notes that an object of type t is needed.
+// add records that an object of type t is needed.
 func (l *links) add(h plumbing.Hash, t plumbing.ObjectType) {
 	sum := maphash.Bytes(l.seed, h[:])
 	p := &l.parts[sum>>58%linkParts]

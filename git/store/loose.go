@@ -85,7 +85,7 @@ type looseReader struct {
 
 func (l *looseReader) Read(p []byte) (int, error) {
 	if l.left == 0 {
-		// Reading on makes the decoder verify its checksum.
+		// Reading further makes the decoder verify its checksum.
 		switch _, err := l.r.ReadByte(); err {
 		case nil:
 			return 0, fmt.Errorf("%w: loose object is longer than it says", pack.ErrCorrupt)

@@ -53,7 +53,7 @@ func (db *DB) unreachable(ctx context.Context, o Repack, v *inventory, m *Mainta
 			note(l.hash)
 		}
 	}
-	// A young object keeps what it refers to: an incomplete object is of no use.
+	// A young object keeps what it refers to: an incomplete object is useless.
 	if err := w.from(slices.Collect(keys(young))); err != nil {
 		return nil, fmt.Errorf("walk what is young: %w", err)
 	}
@@ -112,7 +112,7 @@ func (d *unreferenced) checkRefsUnchanged(tips func() ([]plumbing.Hash, error)) 
 	return nil
 }
 
-// unreferenced is what nothing refers to, and what was reached on the way to find that out.
+// unreferenced is what nothing refers to, and what was reached while finding that out.
 type unreferenced struct {
 	objects, reached map[plumbing.Hash]struct{}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// quarantinePrefix is git's own prefix for such folders; git prune removes those that stay behind.
+// quarantinePrefix is git's own prefix for such folders; git prune removes those that were left.
 const quarantinePrefix = "incoming-"
 
 // Quarantine holds incoming objects, which are not visible outside of it until Migrate. It reads them, and all objects of the repository.
@@ -37,7 +37,7 @@ type Quarantine struct {
 	staged   []string
 }
 
-// NewQuarantine creates the folder objects/incoming-<id>. id is one path element of letters, digits, '-' and '_'. It is an error where the
+// NewQuarantine creates the folder objects/incoming-<id>. id is one path element of letters, digits, '-' and '_'. It returns an error if the
 // folder exists.
 func (db *DB) NewQuarantine(id string) (*Quarantine, error) {
 	q, err := db.quarantine(id)
@@ -53,7 +53,7 @@ func (db *DB) NewQuarantine(id string) (*Quarantine, error) {
 	return q, nil
 }
 
-// Quarantine opens an existing one, to migrate or discard it after a crash. The error is fs.ErrNotExist where it was completely migrated or
+// Quarantine opens an existing one, to migrate or discard it after a crash. The error is fs.ErrNotExist if it was completely migrated or
 // discarded.
 func (db *DB) Quarantine(id string) (*Quarantine, error) {
 	q, err := db.quarantine(id)
@@ -110,16 +110,16 @@ func (q *Quarantine) ID() string { return q.id }
 // IngestOptions are the options of Ingest. The zero value is valid.
 type IngestOptions struct {
 	Limits pack.Limits
-	// Workers as pack.Indexer's.
+	// Workers is that of pack.Indexer.
 	Workers int
-	// Progress as pack.Indexer's.
+	// Progress is that of pack.Indexer.
 	Progress func(done, total int)
 	// Unpack is the number of objects up to which Migrate makes loose objects of the pack, as git's transfer.unpackLimit does; 0 keeps every
 	// pack.
 	Unpack int
 }
 
-// Ingested describes what came.
+// Ingested describes what was received.
 type Ingested struct {
 	*pack.Result
 	links *links
@@ -256,7 +256,7 @@ func (q *Quarantine) stage(covered uint64) (index string, err error) {
 	return index, nil
 }
 
-// place gives a file of the quarantine its name in the repository. Where the file system supports links it keeps the old one, which the
+// place gives a file of the quarantine its name in the repository. If the file system supports links it keeps the old name, which the
 // quarantine reads.
 func (q *Quarantine) place(from, to string) error {
 	if slices.Contains(q.staged, to) {

@@ -24,13 +24,13 @@ type Repack struct {
 	ID string
 	// Packs and Loose are how many packs and loose objects there may be before they are consolidated.
 	Packs, Loose int
-	// All makes one pack of all, whatever their sizes.
+	// All makes one pack of everything, whatever the sizes.
 	All bool
 	// Prune, if set, removes objects that nothing refers to and that are older than Grace.
 	Prune *Prune
 	// DryRun reports what Maintain would do, and does nothing.
 	DryRun bool
-	// Pause is called before each 256 KiB or so of work; its error aborts it. nil never pauses.
+	// Pause is called before each 256 KiB or so of work; its error aborts the work. nil never pauses.
 	Pause func(context.Context) error
 }
 
@@ -38,7 +38,7 @@ type Repack struct {
 type Prune struct {
 	// Tips returns what refers to objects: all refs. It is called twice: when the walk begins, and while nobody uses the repository.
 	Tips func() ([]plumbing.Hash, error)
-	// Cut are commits whose parents are ignored, though they may exist: gitrepository-layout(5), shallow.
+	// Cut are commits whose parents are ignored, even if they exist: gitrepository-layout(5), shallow.
 	Cut []plumbing.Hash
 	// Grace is the least age of an object's file. It must be long enough that objects of running pushes and fetches are younger.
 	Grace time.Duration
@@ -147,7 +147,7 @@ func (o Repack) plan(v *inventory, gone *unreferenced) (from []storedPack, loose
 		}
 	}
 	if len(from) == 1 && len(loose) == 0 && !gone.in(from[0]) {
-		return nil, nil // it is what it would become
+		return nil, nil // it is already what it would become
 	}
 	return from, loose
 }
@@ -214,7 +214,7 @@ func (db *DB) consolidate(ctx context.Context, o Repack, v *inventory, from []st
 		return remove()
 	})
 	if err != nil && !removing && written != "" && !slices.ContainsFunc(v.packs, func(p storedPack) bool { return filepath.Base(p.Path()) == written }) {
-		// All that was written is in the old packs still.
+		// Everything that was written is still in the old packs.
 		err = errors.Join(err, db.remove(filepath.Join(db.main.dir, "pack", written)))
 	}
 	return err
@@ -291,7 +291,7 @@ func (p *pausingReader) Read(b []byte) (int, error) {
 
 // drop removes the packs whose objects are in the one just written, the loose objects that are in a pack, and the dead ones.
 func (db *DB) drop(from []storedPack, v *inventory, gone *unreferenced, written string) error {
-	// A multi-pack-index may name the packs; git makes do without it.
+	// A multi-pack-index may name the packs; git works without it.
 	if err := db.dropDerived(len(gone.objects) > 0); err != nil {
 		return err
 	}
@@ -339,7 +339,7 @@ func (db *DB) remove(path string) error {
 	return nil
 }
 
-// dropDerived removes what git derived from the removed packs and recreates when needed: the multi-pack-index, and where objects are
+// dropDerived removes what git derived from the removed packs and recreates when needed: the multi-pack-index, and if objects are
 // removed too the commit-graph.
 func (db *DB) dropDerived(commits bool) error {
 	dir := filepath.Join(db.main.dir, "pack")

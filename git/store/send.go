@@ -11,7 +11,7 @@ import (
 
 // PackOptions are the options of WritePack.
 type PackOptions struct {
-	// OfsDelta, Has and Progress as pack.Writer's.
+	// OfsDelta, Has and Progress are those of pack.Writer.
 	OfsDelta bool
 	Has      func(plumbing.Hash) bool
 	Progress func(done, total int)

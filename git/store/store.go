@@ -22,7 +22,7 @@ var ErrNotFound = plumbing.ErrObjectNotFound
 
 // Reader reads objects. *DB and *Quarantine are Readers.
 type Reader interface {
-	// Has reports whether the object is there.
+	// Has reports whether the object exists.
 	Has(plumbing.Hash) (bool, error)
 	// Header returns type and size.
 	Header(plumbing.Hash) (plumbing.ObjectType, int64, error)
@@ -150,7 +150,7 @@ func (db *DB) Close() error {
 // view is an ordered list of sources.
 type view []*source
 
-// Rescan looks for added and removed packs. Look-ups that find nothing do it themselves.
+// Rescan detects added and removed packs. Look-ups that find nothing do it themselves.
 func (v view) Rescan() error {
 	for _, s := range v {
 		if err := s.rescan(); err != nil {
@@ -160,7 +160,7 @@ func (v view) Rescan() error {
 	return nil
 }
 
-// changes counts how often packs came or went.
+// changes counts how often packs appeared or disappeared.
 func (v view) changes() (n uint64) {
 	for _, s := range v {
 		n += s.changes.Load()
@@ -175,7 +175,7 @@ func (v view) try(find func(s *source) (bool, error)) (bool, error) {
 		for _, s := range v {
 			ok, err := find(s)
 			if errors.Is(err, pack.ErrClosed) {
-				continue // the pack was removed meanwhile: look again
+				continue // the pack was removed meanwhile: try again
 			}
 			if ok || err != nil {
 				return ok, err
@@ -187,7 +187,7 @@ func (v view) try(find func(s *source) (bool, error)) (bool, error) {
 	}
 }
 
-// maxTries bounds how often a look-up starts again because packs came or went.
+// maxTries limits how often a look-up starts again because packs appeared or disappeared.
 const maxTries = 8
 
 func (v view) Has(h plumbing.Hash) (bool, error) {
@@ -244,7 +244,7 @@ func (v view) Stream(h plumbing.Hash) (obj *Object, err error) {
 	return obj, err
 }
 
-// read finds h and calls one of the two functions with it. The error is ErrNotFound, with the name, where it does not exist.
+// read finds h and calls one of the two functions with it. The error is ErrNotFound, with the name, if it does not exist.
 func (v view) read(h plumbing.Hash, packed func(*pack.Pack, int64) error, loose func(*Object) error) error {
 	ok, err := v.try(func(s *source) (bool, error) {
 		p, off, ok, err := s.locate(h)
@@ -325,7 +325,7 @@ const Config = coreConfig + `[transfer]
 	auto = 0
 `
 
-// Init makes an empty bare repository at dir, which may exist if it is empty, and whose parent exists. HEAD names refs/heads/master. It is
+// Init creates an empty bare repository at dir, which may exist if it is empty, and whose parent exists. HEAD names refs/heads/master. It is
 // durable when Init returns; after an interruption calling it again completes it. An existing repository is left as it is.
 func Init(dir string) error {
 	if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {

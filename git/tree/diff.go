@@ -16,10 +16,10 @@ type Change struct {
 	Path   string
 }
 
-// Changes is what two commits differ in.
+// Changes are the differences of two commits.
 type Changes struct {
 	Added, Changed, Removed int
-	// Bytes is what the contents of added and changed files take on disk, in blocks of 4 KiB.
+	// Bytes is the disk space of the contents of added and changed files, in blocks of 4 KiB.
 	Bytes int64
 	// Paths are in byte order, at most the limit of Diff; Files counts all.
 	Paths []Change
@@ -36,8 +36,8 @@ type LinkChange struct {
 // Files returns the number of files in which the commits differ.
 func (c *Changes) Files() int { return c.Added + c.Changed + c.Removed }
 
-// Diff compares the trees of two commits, reading only folders that differ. A zero old is the empty tree, a zero next
-// likewise. At most limit paths are listed; 0 lists all. Renames are a removal and an addition.
+// Diff compares the trees of two commits, reading only folders that differ. A zero old is the empty tree, and so is a zero
+// next. At most limit paths are listed; 0 lists all. Renames are a removal and an addition.
 func Diff(ctx context.Context, objs Objects, old, next plumbing.Hash, limit int) (*Changes, error) {
 	tree := func(h plumbing.Hash) (plumbing.Hash, error) {
 		if h.IsZero() {
@@ -147,7 +147,7 @@ func link(it *Item) plumbing.Hash {
 	return it.Hash
 }
 
-// addSize counts what a file will take.
+// addSize counts the disk space that a file will take.
 func (d *differ) addSize(it *Item) error {
 	if it.Mode != object.ModeFile && it.Mode != object.ModeExecutable {
 		return nil // a link is in its inode, a submodule is not fetched

@@ -39,7 +39,7 @@ func findEntry(objs Objects, commit plumbing.Hash, name string) (Item, bool, err
 	return at, true, nil
 }
 
-// File returns a regular file of a commit, nil if there is none of that name. One over 10 MiB is fault.Refused.
+// File returns a regular file of a commit, nil if there is none of that name. A file over 10 MiB is fault.Refused.
 func File(objs Objects, commit plumbing.Hash, name string) ([]byte, error) {
 	it, ok, err := findEntry(objs, commit, path.Clean(name))
 	if err != nil || !ok || !object.SameType(it.Mode, object.ModeFile) {

@@ -12,7 +12,7 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// Fits reports whether a commit can be checked out over old, which may be zero: it finds what Sync would refuse of the commit's tree alone,
+// Fits reports whether a commit can be checked out over old, which may be zero: it finds what Sync would refuse because of the commit's tree alone,
 // before anything is stopped for it. Only folders that differ from old's are read, each once, however often it occurs in the tree. maxFiles
 // is Request.MaxFiles; it limits what is new. Errors are fault.Refused.
 func Fits(ctx context.Context, objs Objects, old, new plumbing.Hash, maxFiles int) error {
@@ -52,7 +52,7 @@ type fitter struct {
 	objs  Objects
 	limit int64
 	known map[plumbing.Hash]extent
-	links map[plumbing.Hash]bool // good ones
+	links map[plumbing.Hash]bool // valid entries
 }
 
 func newFitter(ctx context.Context, objs Objects, maxFiles int) *fitter {
@@ -94,7 +94,7 @@ func (f *fitter) link(it Item) error {
 	return nil
 }
 
-// noTarget says why a target of size bytes is invalid, "" if it is valid.
+// noTarget returns why a target of size bytes is invalid, "" if it is valid.
 func noTarget(size int64, to []byte) string {
 	switch {
 	case size == 0:
@@ -169,7 +169,7 @@ func (f *fitter) dir(a, b plumbing.Hash, depth, length int) (extent, error) {
 	return x, nil
 }
 
-// Files counts the files and folders of a commit that would be below a path of length bytes. It is fault.Refused what Fits refuses.
+// Files counts the files and folders of a commit that would be below a path of length bytes. It returns fault.Refused for what Fits refuses.
 func Files(ctx context.Context, objs Objects, commit plumbing.Hash, length, maxFiles int) (int64, error) {
 	c, err := ReadCommit(objs, commit)
 	if err != nil {

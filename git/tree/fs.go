@@ -337,7 +337,7 @@ func (d *treeDir) Read([]byte) (int, error) {
 	return 0, &fs.PathError{Op: "read", Path: d.info.Name(), Err: errors.New("is a directory")}
 }
 
-// ReadDir is fs.ReadDirFile's.
+// ReadDir implements fs.ReadDirFile.
 func (d *treeDir) ReadDir(n int) ([]fs.DirEntry, error) {
 	if n <= 0 {
 		n = len(d.list)

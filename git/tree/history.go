@@ -8,7 +8,7 @@ import (
 	"corpus-git/git/object"
 )
 
-// Facts are what the first line of a push's output says of a commit.
+// Facts are what the first line of a push's output shows of a commit.
 type Facts struct {
 	Commit            plumbing.Hash
 	Tree              plumbing.Hash
@@ -18,7 +18,7 @@ type Facts struct {
 	Subject string
 }
 
-// Describe reads a commit, or what a tag names.
+// Describe reads a commit, or the target of a tag.
 func Describe(objs Objects, commit plumbing.Hash) (Facts, error) {
 	id, data, err := Peel(objs, commit)
 	if err != nil {
@@ -33,7 +33,7 @@ func Describe(objs Objects, commit plumbing.Hash) (Facts, error) {
 
 // Advance describes how a branch moves from one commit to another.
 type Advance struct {
-	// Commits is the number of commits that only the new one has; Lost those that only the old one has. Where commit dates are not in
+	// Commits is the number of commits that only the new one has; Lost those that only the old one has. If commit dates are not in
 	// order, for example because of a wrong clock, both may be too high.
 	Commits, Lost int
 	// More is true if counting stopped at the limit.
@@ -42,7 +42,7 @@ type Advance struct {
 	FastForward bool
 }
 
-// maxAdvance limits counting: the output says "10,000 or more".
+// maxAdvance limits counting: the output is then "10,000 or more".
 const maxAdvance = 10_000
 
 // Compare counts the commits between old (zero: none) and next. The work is bounded: see Advance.More. Parents that are not in

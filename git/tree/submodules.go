@@ -13,7 +13,7 @@ import (
 
 // Submodule is a submodule of a commit whose own commit is available.
 type Submodule struct {
-	// Path is its place in the commit, Name what .gitmodules calls it.
+	// Path is its place in the commit, Name its name in .gitmodules.
 	Path, Name string
 	// Commit is what the gitlink names, and Objects has it and its tree.
 	Commit  plumbing.Hash

@@ -23,7 +23,7 @@ type Item struct {
 	Hash plumbing.Hash
 }
 
-// Parse parses a tree object and refuses what must not reach a file system: names that CheckName refuses, entries out of order or twice,
+// Parse parses a tree object and refuses what must not reach a file system: names that CheckName refuses, entries out of order or duplicate,
 // unknown modes, a .gitmodules that is a symbolic link. of names the tree in errors.
 func Parse(of plumbing.Hash, data []byte) ([]Item, error) {
 	refuse := func(format string, args ...any) error {
@@ -75,7 +75,7 @@ func Read(objs Objects, h plumbing.Hash) ([]Item, error) {
 	return Parse(h, data)
 }
 
-// Get reads an object of the type that is wanted. Another type is fault.Refused.
+// Get reads an object of the wanted type. Another type is fault.Refused.
 func Get(objs Objects, h plumbing.Hash, want plumbing.ObjectType) ([]byte, error) {
 	t, data, err := objs.Get(h)
 	if err != nil {
@@ -111,7 +111,7 @@ func ReadCommit(objs Objects, h plumbing.Hash) (*object.Commit, error) {
 	return ParseCommit(h, data)
 }
 
-// ParseCommit reads a commit; one that cannot be read is refused.
+// ParseCommit reads a commit; a commit that cannot be read is refused.
 func ParseCommit(h plumbing.Hash, data []byte) (*object.Commit, error) {
 	c, err := object.ParseCommit(h, data)
 	if err != nil {

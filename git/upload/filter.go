@@ -10,11 +10,11 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// filter leaves objects out of a partial clone. Source: git-rev-list(1), --filter.
+// filter omits objects from a partial clone. Source: git-rev-list(1), --filter.
 type filter struct {
-	// blobLimit is the size from which blobs are left out; MaxInt64 leaves none out.
+	// blobLimit is the size from which blobs are omitted; MaxInt64 omits none.
 	blobLimit int64
-	// depth is the depth from which trees and blobs are left out; MaxInt leaves none out.
+	// depth is the depth from which trees and blobs are omitted; MaxInt omits none.
 	depth int
 	// only is the one type that is sent; AnyObject is every.
 	only plumbing.ObjectType
@@ -24,7 +24,7 @@ func noFilter() filter {
 	return filter{blobLimit: math.MaxInt64, depth: math.MaxInt, only: plumbing.AnyObject}
 }
 
-// active reports whether anything may be left out.
+// active reports whether anything may be omitted.
 func (f filter) active() bool { return f != noFilter() }
 
 func (f *filter) parse(spec string) error {

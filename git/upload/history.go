@@ -78,7 +78,7 @@ func (s hashSet) add(h plumbing.Hash) bool {
 
 // between lists the commits that are reachable from wants and not from haves, newest first, and sets the flags wanted and had on every
 // commit that it reads. The wanted side ends at the commits of cut (the client's new shallow boundary), the other at those of theirs (its
-// present one). It may list commits too many where commit dates are not in order, never too few.
+// present one). It may list too many commits if commit dates are not in order, never too few.
 func (h *history) between(wants, haves []plumbing.Hash, cut, theirs hashSet) ([]*node, error) {
 	h.clear(wanted | had | queued)
 	var q object.Queue[*node]
@@ -160,7 +160,7 @@ func (h *history) reaches(wants []plumbing.Hash, oldest int64) (bool, error) {
 		}
 		found := false
 		todo := []plumbing.Hash{id}
-		// What an earlier want visited is visited again for this one, since it may lead to a common commit.
+		// What an earlier want visited is visited again for this one, because it may lead to a common commit.
 		clear(seen)
 		for len(todo) > 0 && !found {
 			id := todo[len(todo)-1]

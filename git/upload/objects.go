@@ -19,7 +19,7 @@ type lister struct {
 
 	out  []plumbing.Hash
 	seen objectSet
-	// depths has the least depth at which a tree was found, where the filter limits depth.
+	// depths has the least depth at which a tree was found, if the filter limits depth.
 	depths map[plumbing.Hash]int
 	n      int
 }
@@ -27,7 +27,7 @@ type lister struct {
 // maxTreeDepth bounds the nesting of folders.
 const maxTreeDepth = 2048
 
-// reuseFrom is the number of trees and blobs from which reading the whole trees at the boundary pays: that finds objects that were only
+// reuseFrom is the number of trees and blobs from which reading the whole trees at the boundary is worthwhile: that finds objects that were only
 // moved.
 const reuseFrom = 500
 
@@ -60,7 +60,7 @@ func list(h *history, wants, haves []plumbing.Hash, b *boundary, theirs hashSet,
 	if err != nil {
 		return nil, nil, err
 	}
-	base = append(base, b.unshallow...) // named by the client as had
+	base = append(base, b.unshallow...) // listed by the client among the haves
 	commits, err := h.between(tips, base, b.cut, theirs)
 	if err != nil {
 		return nil, nil, err
@@ -70,7 +70,7 @@ func list(h *history, wants, haves []plumbing.Hash, b *boundary, theirs hashSet,
 			l.out = append(l.out, c.id)
 		}
 	} else {
-		// Objects named directly or through a tag are sent whatever the filter.
+		// Objects named directly or through a tag are sent regardless of the filter.
 		for _, c := range tips {
 			if n := h.nodes[c]; named.has(c) && n.marks&had == 0 && l.seen.add(c) {
 				l.out = append(l.out, c)
@@ -191,7 +191,7 @@ func (l *lister) trees(commits []*node, roots []plumbing.Hash) error {
 		if err != nil {
 			return err
 		}
-		// A named root is sent even if the boundary has it: the client asks for what it lacks.
+		// A named root is sent even if the boundary has it: the client requests what it lacks.
 		l.out = append(l.out, id)
 		l.seen.add(id)
 		if t == plumbing.TreeObject {
@@ -298,7 +298,7 @@ func (l *lister) read(id plumbing.Hash) ([]byte, error) {
 	return data, err
 }
 
-// entries calls fn for every entry of a tree; the entry is good until fn returns.
+// entries calls fn for every entry of a tree; the entry is valid until fn returns.
 func entries(id plumbing.Hash, data []byte, fn func(*object.Entry) error) error {
 	var e object.Entry
 	var ok bool

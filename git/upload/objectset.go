@@ -8,7 +8,7 @@ import (
 )
 
 // objectSet is a set of object names for walks over millions of tree entries: one table with linear probing, which costs one cache miss
-// where a map costs two. Object names are hashes already; names that share their first 64 bits are hard to find. The zero value is empty.
+// where a map costs two. Object names are already hashes; names that share their first 64 bits are hard to find. The zero value is empty.
 // The zero hash must not be added.
 type objectSet struct {
 	slots []plumbing.Hash

@@ -11,7 +11,7 @@ import (
 )
 
 // Pack writes to w a pack of what wants reach and haves do not, as a fetch would get it, and counts its objects. haves that objs does not
-// have are ignored. The pack is thin (gitformat-pack(5)): its deltas may have bases that haves reach. Where nothing is missing nothing is
+// have are ignored. The pack is thin (gitformat-pack(5)): its deltas may have bases that haves reach. If nothing is missing, nothing is
 // written.
 func Pack(ctx context.Context, objs store.Reader, wants, haves []plumbing.Hash, w io.Writer) (objects int, err error) {
 	known := make([]plumbing.Hash, 0, len(haves))

@@ -7,8 +7,8 @@ import (
 )
 
 // unreachable returns one of ids that no tip reaches, or ok false. Objects of hidden refs and of failed pushes are in the same store, so
-// existing is not permission. The search goes from the newest commits back and ends when all are found, so that a partial clone that asks
-// for the files of a branch's tip costs one tree.
+// existing is not permission. The search goes from the newest commits back and ends when all are found, so that a partial clone that requests
+// the files of a branch's tip costs one tree.
 func (h *history) unreachable(ids, tips []plumbing.Hash) (one plumbing.Hash, bad bool, err error) {
 	left, tipSet := hashSet{}, hashSet{}
 	for _, t := range tips {

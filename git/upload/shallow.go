@@ -8,7 +8,7 @@ import (
 	"corpus-git/git/object"
 )
 
-// infinite is the depth that git fetch --unshallow asks for.
+// infinite is the depth that git fetch --unshallow requests.
 const infinite = 0x7fffffff
 
 // deepen is a client's request about its shallow boundary. The zero value requests nothing.
@@ -50,7 +50,7 @@ func (h *history) bound(d *deepen, wants, visible, theirs, not []plumbing.Hash) 
 	var inside hashSet
 	switch {
 	case d.depth >= infinite:
-		// A complete clone stays complete: for a client that lacks only a tag, wants is that alone, and its whole boundary is removed, as
+		// A complete clone stays complete: for a client that lacks only a tag, wants is only that, and its whole boundary is removed, as
 		// in git (upload-pack.c, deepen). Except for commits that lead to what the client may not read.
 		var tip []plumbing.Hash
 		if tip, err = h.commits(visible); err != nil {
@@ -113,7 +113,7 @@ func (h *history) bound(d *deepen, wants, visible, theirs, not []plumbing.Hash) 
 	return b, nil
 }
 
-// commits peels names to commits; other objects are left out.
+// commits peels names to commits; other objects are skipped.
 func (h *history) commits(ids []plumbing.Hash) ([]plumbing.Hash, error) {
 	var out []plumbing.Hash
 	for _, id := range ids {

@@ -18,17 +18,17 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// Refs is the refs of a repository; *refs.Store is one.
+// Refs is the refs of a repository; *refs.Store implements it.
 type Refs interface {
 	// ListReadable returns the refs below a prefix in byte order, symbolic ones resolved, and separately those that can't be read.
 	ListReadable(prefix string) ([]refs.Ref, []refs.Broken, error)
 	// Head returns the branch that HEAD points to, "" if it is detached.
 	Head() (string, error)
-	// Get is where a ref points to, zero if there is none.
+	// Get returns where a ref points to, zero if there is none.
 	Get(name string) (plumbing.Hash, error)
 }
 
-// Request says what to serve.
+// Request describes what to serve.
 type Request struct {
 	// Objects is the repository's store, Refs its refs. Required.
 	Objects store.Reader
@@ -51,7 +51,7 @@ type Limits struct {
 	Wants, Haves int
 	// Commands counts the requests of one connection in protocol 2. Default 10,000.
 	Commands int
-	// Keepalive is how long nothing may be sent while a pack is made. Default 5 s.
+	// Keepalive is the longest time without sending anything while a pack is made. Default 5 s.
 	Keepalive time.Duration
 }
 
@@ -71,7 +71,7 @@ func (l Limits) withDefaults() Limits {
 }
 
 // Version parses the value of GIT_PROTOCOL ("version=2", more keys after colons), which an SSH client sends as an environment variable: 0,
-// 1 or 2. What it does not know it ignores.
+// 1 or 2. Unknown values are ignored.
 func Version(env string) int {
 	v := 0
 	for key := range strings.SplitSeq(env, ":") {
@@ -87,11 +87,11 @@ func Version(env string) int {
 
 const hiddenPrefix = "refs/corpus/"
 
-// Serve speaks git-upload-pack with a client until the client is done or gone. r ends where the client's stream does; a caller that wants a
+// Serve speaks git-upload-pack with a client until the client is done or gone. r ends when the client's stream does; a caller that wants a
 // deadline for a silent client closes r, or makes its reads fail, when ctx ends.
 //
-// If the client breaks the protocol, asks for what it may not have, or disconnects, the error is fault.Failed or fault.Refused, and the
-// client was sent it where possible; other errors are internal, and their details are not sent.
+// If the client breaks the protocol, requests what it may not have, or disconnects, the error is fault.Failed or fault.Refused, and it was
+// sent to the client if possible; other errors are internal, and their details are not sent.
 func Serve(ctx context.Context, req Request, r io.Reader, w io.Writer) error {
 	req.Limits = req.Limits.withDefaults()
 	if req.Agent == "" {
@@ -122,7 +122,7 @@ type session struct {
 	// muxed is set while the client reads a side-band: an ERR line would break it.
 	muxed bool
 
-	refs []refs.Ref // what the client may see; HEAD, if it stands for something, first
+	refs []refs.Ref // what the client may see; HEAD, if it resolves, first
 	tips []plumbing.Hash
 }
 
@@ -170,14 +170,14 @@ func refused(format string, args ...any) error {
 	return fault.New(fault.Refused, "upload pack", format, args...)
 }
 
-// hidden reports refs that nobody may read.
+// hidden reports whether a ref may be read by nobody.
 func (s *session) hidden(name string) bool {
 	return strings.HasPrefix(name, hiddenPrefix) || s.req.Hidden != nil && s.req.Hidden(name)
 }
 
 // load reads the refs that the client may see.
 func (s *session) load() error {
-	// Refs that can't be read are left out, as by git: the rest can still be fetched.
+	// Refs that can't be read are skipped, as by git: the rest can still be fetched.
 	all, _, err := s.req.Refs.ListReadable("")
 	if err != nil {
 		return err

@@ -167,7 +167,7 @@ type negotiation struct {
 	h             *history
 	f             *fetch
 	ack           int
-	last          plumbing.Hash // the last have that we have too
+	last          plumbing.Hash // the last have that we also have
 	ready         bool          // the client's haves suffice
 	common, other bool          // in this round: a have that we have, one that we don't
 }
@@ -236,7 +236,7 @@ func (s *session) negotiate0(h *history, f *fetch, ack int, noDone bool) (done b
 		if err != nil {
 			if errors.Is(err, io.EOF) {
 				if s.req.Stateless {
-					return false, nil // it comes again with what it has
+					return false, nil // it connects again with what it has
 				}
 				err = io.ErrUnexpectedEOF
 			}
@@ -280,7 +280,7 @@ func (s *session) negotiate0(h *history, f *fetch, ack int, noDone bool) (done b
 type fetch struct {
 	wants   []plumbing.Hash
 	wantSet hashSet
-	behind  []plumbing.Hash // parents of commits that are shallow no more: wanted as well
+	behind  []plumbing.Hash // parents of commits that are no longer shallow: wanted as well
 	haves   []plumbing.Hash // common ones
 	haveSet hashSet
 	nHaves  int
@@ -382,7 +382,7 @@ func (f *fetch) shallowLine(line string) (err error) {
 			return refused("more than 100000 shallow commits")
 		}
 	case "deepen":
-		n, e := strconv.ParseInt(arg, 0, 64) // hexadecimal and octal, too, as git's strtol
+		n, e := strconv.ParseInt(arg, 0, 64) // also hexadecimal and octal, as in git's strtol
 		if e != nil || n <= 0 {
 			return refused("deepen: %.100q is not a depth", arg)
 		}
@@ -392,7 +392,7 @@ func (f *fetch) shallowLine(line string) (err error) {
 		if e != nil || n < 0 {
 			return refused("deepen-since: %.100q is no time", arg)
 		}
-		f.deepen.since = max(n, 1) // all is since 1970
+		f.deepen.since = max(n, 1) // everything is since 1970
 	case "deepen-not":
 		if f.deepen.not = append(f.deepen.not, arg); len(f.deepen.not) > 1000 {
 			return refused("more than 1000 lines deepen-not")

@@ -36,7 +36,7 @@ func (s *session) serve2() error {
 	}
 }
 
-// command serves one command, or reads one that is over the limit and refuses it: a client that still writes would not read the reason.
+// command serves one command, or reads a command that is over the limit and refuses it: a client that is still writing would not read the reason.
 // more is false if the client is done.
 func (s *session) command(over bool) (more bool, err error) {
 	l := s.req.Limits
@@ -288,7 +288,7 @@ func (s *session) acknowledge(h *history, f *fetch) (ready bool, err error) {
 	return true, s.w.Linef("ready")
 }
 
-// shallowInfo sends the client its new boundary, in lines without a line feed, as git does: libgit2 1.9 takes one for a part of the name.
+// shallowInfo sends the client its new boundary, in lines without a line feed, as git does: libgit2 1.9 treats a line feed as part of the name.
 func (s *session) shallowInfo(b *boundary) error {
 	for _, id := range b.shallow {
 		if err := s.w.Data([]byte("shallow " + id.String())); err != nil {

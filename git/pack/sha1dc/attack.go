@@ -20,8 +20,8 @@ const (
 	k3 = 0xCA62C1D6
 )
 
-// attack reports whether the block that s is about, after which the state is after, collides with another block that one of the known
-// disturbance vectors leads to. M. Stevens, "Counter-cryptanalysis" (CRYPTO 2013); the procedure is sha1_process and
+// attack reports whether the block that s describes, after which the state is after, collides with another block to which one of the known
+// disturbance vectors leads. M. Stevens, "Counter-cryptanalysis" (CRYPTO 2013); the procedure is sha1_process and
 // sha1_recompression_step of https://github.com/cr-marcstevens/sha1collisiondetection, lib/sha1.c.
 func attack(s *scratch, after *[5]uint32) bool {
 	mask := ubc.CalculateDvMask(&s.w)
@@ -65,7 +65,7 @@ var vectors = func() (by [32]*ubc.DvInfo) {
 	return by
 }()
 
-// plain makes the steps from to to-1, which are between 40 and 79.
+// plain performs the steps from to to-1, which are between 40 and 79.
 func plain(w *[80]uint32, s [5]uint32, from, to int) [5]uint32 {
 	a, b, c, d, e := s[0], s[1], s[2], s[3], s[4]
 	i := from
@@ -78,7 +78,7 @@ func plain(w *[80]uint32, s [5]uint32, from, to int) [5]uint32 {
 	return [5]uint32{a, b, c, d, e}
 }
 
-// forward makes the steps from to to-1, with the schedule that w and dm differ in.
+// forward performs the steps from to to-1, with a schedule that is w changed by dm.
 func forward(w, dm *[80]uint32, s [5]uint32, from, to int) [5]uint32 {
 	a, b, c, d, e := s[0], s[1], s[2], s[3], s[4]
 	i := from

@@ -1,17 +1,17 @@
 package sha1dc
 
-// needs says which of the unavoidable bit conditions (https://github.com/cr-marcstevens/sha1collisiondetection, lib/ubc_check.c; here as package ubc of
-// github.com/pjbgf/sha1cd has them) a disturbance vector needs, for those that suspect in block_amd64.s looks at: the words W[32] to W[63], and of
+// needs lists which of the unavoidable bit conditions (https://github.com/cr-marcstevens/sha1collisiondetection, lib/ubc_check.c; here as package ubc of
+// github.com/pjbgf/sha1cd) a disturbance vector needs, for those that suspect in block_amd64.s checks: the words W[32] to W[63], and in
 // each the bits 29, 4, 6 and 1. A row is about two bits of two words, a distance apart; bit i of a number is the pair that begins with W[32+i],
-// and is set where the vector cannot be there unless the two bits are alike, or differ. A column is a vector: in the first five rows the
-// 22 of the types I(k,0) and II(k,0), by k, and in the other six the 10 of I(k,2) and II(k,2). What is left of a row is filled up: its
-// first number cannot be fulfilled but by chance. TestNeeds compares all of it with package ubc.
+// and is set if the vector is impossible unless the two bits are equal, or differ. A column is a vector: in the first five rows the
+// 22 of the types I(k,0) and II(k,0), by k, and in the other six the 10 of I(k,2) and II(k,2). The rest of a row is padding: its
+// first number can be fulfilled only by chance. TestNeeds compares all of it with package ubc.
 var needs = [5*24 + 6*16]uint32{ //nolint:unused // compress reads it
-	// bit 29, and bit 29 of the word 1 further on, are alike
+	// bit 29, and bit 29 of the word 1 further on, are equal
 	0x4000, 0x8100, 0x10200, 0x20400, 0x40900, 0x81300, 0x102600, 0x204c00,
 	0x409800, 0x813000, 0x121800, 0x243100, 0x486300, 0x90c600, 0x1218c00, 0x2431800,
 	0x4863000, 0x90c6000, 0x218c000, 0x4318000, 0x630000, 0xc60100, 0xffffffff, 0xffffffff,
-	// bit 4, and bit 29 of the word 3 further on, are alike
+	// bit 4, and bit 29 of the word 3 further on, are equal
 	0xaa0, 0x1540, 0x2a80, 0x5500, 0xaa20, 0x15440, 0x2a880, 0x55100,
 	0xaa200, 0x154400, 0x28200, 0x50420, 0xa0840, 0x141080, 0x282100, 0x504200,
 	0xa08400, 0x1410800, 0x821020, 0x1042040, 0x840a0, 0x108140, 0x0, 0x0,
@@ -19,7 +19,7 @@ var needs = [5*24 + 6*16]uint32{ //nolint:unused // compress reads it
 	0x1000, 0x2000, 0x5000, 0xa000, 0x15000, 0x2a000, 0x54000, 0x28000,
 	0x50000, 0x20000, 0x40000, 0x0, 0x0, 0x0, 0x0, 0x0,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
-	// bit 4, and bit 29 of the word 4 further on, are alike
+	// bit 4, and bit 29 of the word 4 further on, are equal
 	0x0, 0x0, 0x8, 0x10, 0x0, 0x8, 0x10, 0x20,
 	0x40, 0x80, 0x10, 0x0, 0x8, 0x10, 0x20, 0x40,
 	0x80, 0x100, 0x2000200, 0x4000400, 0x8000800, 0x1000, 0x0, 0x0,
@@ -27,13 +27,13 @@ var needs = [5*24 + 6*16]uint32{ //nolint:unused // compress reads it
 	0xa0, 0x140, 0x80, 0x100, 0x0, 0x0, 0x0, 0x0,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	0x0, 0x10, 0x20, 0x50, 0xa0, 0x140, 0x0, 0x0,
-	// bit 6, and bit 6 of the word 2 further on, are alike
+	// bit 6, and bit 6 of the word 2 further on, are equal
 	0x1500, 0x2a00, 0x5400, 0xa800, 0x15000, 0x2a000, 0x10000, 0x80000,
 	0x100000, 0x200000, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff,
 	// bit 1, and bit 6 of the word 1 further on, differ
 	0x88, 0x110, 0x220, 0x8, 0x90, 0x1120, 0x210, 0x1080,
 	0x100, 0x200, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
-	// bit 6, and bit 1 of the word 1 further on, are alike
+	// bit 6, and bit 1 of the word 1 further on, are equal
 	0x4000, 0x8000, 0x10000, 0x20080, 0x40100, 0x80200, 0x40400, 0x202100,
 	0x404200, 0x808400, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	// bit 1, and bit 1 of the word 4 further on, differ

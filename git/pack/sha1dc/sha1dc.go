@@ -1,9 +1,9 @@
-// Package sha1dc is SHA-1 that detects collision attacks, as git's own is (https://shattered.io, https://sha-mbles.github.io).
+// Package sha1dc is SHA-1 that detects collision attacks, as git's own does (https://shattered.io, https://sha-mbles.github.io).
 //
 // It owns a faster way to the same result as github.com/pjbgf/sha1cd (ADR 18): on processors with SHA and AVX2 instructions, blocks are compressed, and the
-// first of the conditions that an attack cannot avoid are tried for all disturbance vectors at once, in one loop of assembly. Only for a block that
-// passes them are the rest tried and the recompression made, in Go, with the tables of sha1cd's package ubc. Elsewhere sha1cd does it
-// all. Its tests hold it to sha1cd, block by block.
+// first of the conditions that an attack cannot avoid are checked for all disturbance vectors at once, in one loop of assembly. Only for a block that
+// passes them are the rest checked and the recompression done, in Go, with the tables of sha1cd's package ubc. On other processors sha1cd does
+// everything. The tests compare it with sha1cd, block by block.
 //
 // It never touches a file and knows no git object. Concurrency: a Hash is for one goroutine. A crash leaves nothing.
 package sha1dc
@@ -19,7 +19,7 @@ const Size = 20
 
 const blockSize = 64
 
-// Hash is a SHA-1 that is being made. New makes it; Reset starts again.
+// Hash is a running SHA-1. New creates it; Reset starts again.
 type Hash struct {
 	h      [5]uint32
 	part   [blockSize]byte // the beginning of a block
@@ -28,11 +28,11 @@ type Hash struct {
 	found  bool
 	s      scratch
 
-	plain sha1cd.CollisionResistantHash // does it all, where it is set
+	plain sha1cd.CollisionResistantHash // does everything, if it is set
 	sum   []byte
 }
 
-// New is ready to be written to.
+// New returns a Hash that is ready for Write.
 func New() *Hash {
 	h := new(Hash)
 	if !fast {
@@ -42,7 +42,7 @@ func New() *Hash {
 	return h
 }
 
-// Reset forgets what was written.
+// Reset discards what was written.
 func (d *Hash) Reset() {
 	if d.plain != nil {
 		d.plain.Reset()
@@ -77,7 +77,7 @@ func (d *Hash) Write(b []byte) (int, error) {
 	return all, nil
 }
 
-// blocks takes whole blocks, at least one.
+// blocks processes whole blocks, at least one.
 func (d *Hash) blocks(b []byte) {
 	for len(b) > 0 {
 		n, suspect := compress(&d.h, &b[0], len(b)/blockSize, &d.s)
@@ -88,8 +88,8 @@ func (d *Hash) blocks(b []byte) {
 	}
 }
 
-// Finish returns the sum, and whether what was written has a block of a collision attack: then the sum is that of plain SHA-1 or another one, and names
-// nothing. Before more is written, Reset is due.
+// Finish returns the sum, and whether what was written has a block of a collision attack: then the sum is that of plain SHA-1 or another one, and must not be
+// used as a name. Call Reset before writing more.
 func (d *Hash) Finish() (sum [Size]byte, attacked bool) {
 	if d.plain != nil {
 		d.sum, attacked = d.plain.CollisionResistantSum(d.sum[:0])
