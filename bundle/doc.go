@@ -15,5 +15,5 @@
 // Invariants: nothing of a bundle is used before the signature of its manifest is verified, and nothing of a pack is published before its
 // digest is. What is read is limited. A commit that neither the bundle nor the machine has is fault.Refused.
 //
-// A crash in Make leaves a temporary file without a name, one in Take only objects that maintenance removes.
+// A crash in Make leaves a temporary file without a name, a crash in Take only objects that maintenance removes.
 package bundle

@@ -20,9 +20,9 @@ type Release struct {
 	// CodeBranch and PillarBranch are the branches that deploy: refs/heads/master or refs/heads/main.
 	CodeBranch   string `json:"code_branch"`
 	PillarBranch string `json:"pillar_branch,omitempty"`
-	// Environment is the project's on the machine that made the bundle, "" if its configuration sets it.
+	// Environment is the project's environment on the machine that made the bundle, "" if its configuration sets it.
 	Environment string `json:"environment,omitempty"`
-	// Set is what was set on the command line, above the pillar.
+	// Set is what was set on the command line, with precedence over the pillar.
 	Set []project.Setting `json:"set,omitempty"`
 }
 
@@ -50,13 +50,13 @@ type Node struct {
 	Roles []string `json:"roles,omitempty"`
 }
 
-// Manifest says what is in a bundle, and what it was made for.
+// Manifest describes what is in a bundle, and what it was made for.
 type Manifest struct {
 	Release Release `json:"release"`
 	Digest  string  `json:"digest"`
 	// Deployment is the ID of its deployment, on each machine: a bundle is deployed once.
 	Deployment project.ID `json:"deployment"`
-	// Node is the machine's name and roles among its maker's nodes; zero where it is none.
+	// Node is the machine's name and roles among its maker's nodes; zero if it is not one.
 	Node Node `json:"node,omitzero"`
 	// Lease is the revision of its maker's lease on its nodes: a machine refuses one that is older than what it has seen. 0 means none.
 	Lease int64 `json:"lease,omitempty"`
@@ -66,11 +66,11 @@ type Manifest struct {
 	Leader int64 `json:"leader,omitempty"`
 	// KV are the keys of its maker that the project sees, with their values.
 	KV map[string]string `json:"kv,omitempty"`
-	// Task runs a task of what is live there, in place of a deployment; the bundle has no packs then.
+	// Task runs a task of the live release, in place of a deployment; the bundle then has no packs.
 	Task string `json:"task,omitempty"`
-	// Restore restores what was live before this deployment, if it was the last that went live; the bundle has no packs then.
+	// Restore restores what was live before this deployment, if it was the last that went live; the bundle then has no packs.
 	Restore project.ID `json:"restore,omitempty"`
-	// Also are later deployments of the same order: what went live last may be one of them, where Restore takes all of them back.
+	// Also are later deployments of the same order: what went live last may be one of them, if Restore takes all of them back.
 	Also []project.ID `json:"also,omitempty"`
 	// Select selects what is run.
 	Select project.Selection `json:"select,omitzero"`

@@ -14,7 +14,7 @@ import (
 	"corpus-git/project"
 )
 
-// Packs keeps packs that were made, for further machines that lack the same. The zero value is ready for use; a nil one keeps none. Its methods are safe for concurrent use.
+// Packs keeps packs that were made, for further machines that lack the same objects. The zero value is ready for use; a nil one keeps none. Its methods are safe for concurrent use.
 type Packs struct {
 	mu sync.Mutex
 	by map[string]*madePack
@@ -69,7 +69,7 @@ func (p *Packs) get(ctx context.Context, r Repository, repo project.Repo, want p
 	return made, done, nil
 }
 
-// of returns the place of a pack, made or not.
+// of returns the entry of a pack, whether the pack is made or not.
 func (p *Packs) of(repo project.Repo, want project.Commit, have []project.Commit) *madePack {
 	have = slices.Clone(have)
 	slices.Sort(have)

@@ -88,7 +88,7 @@ func ReadLine(in *bufio.Reader, limit int) ([]byte, error) {
 	}
 }
 
-// Verify checks the line that Sign made of a text, and returns the key that made it; the caller checks whether that is trusted. A wrong
+// Verify checks the line that Sign returned for a text, and returns the key that made it; the caller checks whether that key is trusted. A wrong
 // signature is fault.Refused.
 func Verify(domain string, text, line []byte) (ssh.PublicKey, error) {
 	bad := fault.New(fault.Refused, "", "the signature of the bundle is wrong").WithHint("make or send it again")
@@ -121,7 +121,7 @@ func (b *Reader) Take(ctx context.Context, repos Repositories, ref string) error
 	for _, p := range b.Manifest.Packs {
 		packs[p.Repo] = p
 	}
-	// In the order in which they stand in the file.
+	// In the order of the file.
 	for _, x := range []struct {
 		repo   project.Repo
 		commit project.Commit
@@ -192,7 +192,7 @@ func (s *section) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// complete reads what is left of the pack, and compares its digest.
+// complete reads the rest of the pack, and compares its digest.
 func (s *section) complete() error {
 	if _, err := io.Copy(io.Discard, s); err != nil {
 		if s.cut {

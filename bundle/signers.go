@@ -38,7 +38,7 @@ func (s Signers) Trusted(key ssh.PublicKey) error {
 }
 
 // Trust adds a key whose bundles are deployed here. text is the key as in Signers' file. Durable on return; changed reports that it was not
-// trusted before.
+// already trusted.
 func (s Signers) Trust(text string) (fingerprint string, changed bool, err error) {
 	key, comment, _, rest, err := ssh.ParseAuthorizedKey([]byte(text))
 	if err != nil || len(bytes.TrimSpace(rest)) > 0 {
@@ -83,7 +83,7 @@ func (s Signers) list() (keys []ssh.PublicKey, err error) {
 	return keys, nil
 }
 
-// keyLine returns a public key as authorized_keys has it.
+// keyLine returns a public key in the format of authorized_keys.
 func keyLine(key ssh.PublicKey) string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }

@@ -22,11 +22,11 @@ const (
 	signed = "corpus-git bundle manifest\x00"
 )
 
-// Repository is what is needed of one repository of a project; receive's implements it except for the limits.
+// Repository is the part of a repository of a project that this package needs; receive's implements it except for the limits.
 type Repository interface {
 	// Tips returns the commits that its refs lead to.
 	Tips(ctx context.Context) ([]project.Commit, error)
-	// WritePack writes a pack that gives a repository with the commits have the commit want, and counts its objects: none, and nothing
+	// WritePack writes a pack that brings the commit want to a repository with the commits have, and counts its objects: none, and nothing
 	// written, if nothing is missing.
 	WritePack(ctx context.Context, w io.Writer, want project.Commit, have []project.Commit) (objects int, err error)
 	// TakePack stores a pack, nil for none, and points ref to commit. Nothing is published before complete returns nil.
@@ -36,13 +36,13 @@ type Repository interface {
 // Repositories open the two repositories of a project.
 type Repositories func(project.Repo) Repository
 
-// Tips are a machine's commits of a project: what a bundle for it can leave out.
+// Tips are a machine's commits of a project, which a bundle for it can omit.
 type Tips struct {
 	Code   []project.Commit `json:"code,omitempty"`
 	Pillar []project.Commit `json:"pillar,omitempty"`
 }
 
-// of returns those of one repository.
+// of returns the commits of one repository.
 func (t Tips) of(r project.Repo) []project.Commit {
 	if r == project.PillarRepo {
 		return t.Pillar
@@ -98,7 +98,7 @@ func Make(ctx context.Context, w io.Writer, m Manifest, repos Repositories, have
 	return m, nil
 }
 
-// Sign makes the line of a text's signature: the key as in authorized_keys, and the signature. domain is prefixed to what is signed, so
+// Sign returns the line with the signature of a text: the key as in authorized_keys, and the signature. domain is prefixed to what is signed, so
 // that a signature is valid in one domain only.
 func Sign(domain string, text []byte, signer ssh.Signer) (string, error) {
 	sig, err := signer.Sign(rand.Reader, append([]byte(domain), text...))

@@ -74,7 +74,7 @@ func (r Runner) askHTTP(ctx context.Context, c project.Check) ([]byte, error) {
 // maxRedirects is how many redirects are followed.
 const maxRedirects = 10
 
-// onlyTo follows redirects, and sends headers and bodies only to the server that the check names, since they may hold secrets. net/http
+// onlyTo follows redirects, and sends headers and bodies only to the server that the check names, because they may contain secrets. net/http
 // itself drops only well-known headers.
 func onlyTo(h project.HTTPCheck, first *url.URL) func(*http.Request, []*http.Request) error {
 	return func(next *http.Request, via []*http.Request) error {
@@ -206,7 +206,7 @@ func resolved(resolve, target, addr string) string {
 	return net.JoinHostPort(strings.Trim(resolve, "[]"), port)
 }
 
-// tlsConfig returns how certificates are verified; with neither name nor CA as the system does.
+// tlsConfig returns how certificates are verified; with neither name nor CA, as the system does.
 func tlsConfig(c project.Check) (*tls.Config, error) {
 	cfg := &tls.Config{ServerName: c.TLSName, MinVersion: tls.VersionTLS12}
 	if c.CA == "" {

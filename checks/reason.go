@@ -24,7 +24,7 @@ func (w wrong) Error() string { return string(w) }
 
 func wrongf(format string, args ...any) error { return wrong(fmt.Sprintf(format, args...)) }
 
-// reason returns an error in one line, without what Go adds to errors of the system.
+// reason formats an error in one line, without what Go adds to errors of the system.
 func (r Runner) reason(ctx context.Context, c project.Check, err error) string {
 	if ctx.Err() == context.DeadlineExceeded {
 		return "no answer within " + quantity.FormatDuration(c.Timeout)
@@ -67,7 +67,7 @@ func (r Runner) reason(ctx context.Context, c project.Check, err error) string {
 	return line
 }
 
-// hidden is text as it may be shown.
+// hidden returns text as it may be shown.
 func (r Runner) hidden(text string) string {
 	if r.Hide == nil {
 		return text

@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-// Runner asks checks.
+// Runner runs checks.
 type Runner struct {
 	// Command runs a command line for a check of kind command, or argv, the program of a check of kind unit. output is both streams,
 	// truncated; the error reports that it did not start. It ends when ctx does.
 	Command func(ctx context.Context, c project.Check, argv []string) (status int, output string, err error)
 	// Progress, if not nil, is called for each failed attempt except the last; from several goroutines.
 	Progress func(Result)
-	// Hide, if not nil, redacts answers before they are shortened: a secret that was cut off would not be found.
+	// Hide, if not nil, redacts answers before they are shortened: a truncated secret would not be found.
 	Hide func(string) string
 }
 
-// Result is the answer to one check.
+// Result is the result of one check.
 type Result struct {
 	Check project.Check
 	// Good reports that the last attempt succeeded, and all those during also_after.
 	Good bool
-	// Attempts is how often it was tried.
+	// Attempts is how often the check was tried.
 	Attempts int
 	// Took is the time from the start to the last answer, Answered that of the last attempt alone.
 	Took, Answered time.Duration
-	// Reason says in one line what was wrong with the last answer.
+	// Reason is, in one line, what was wrong with the last answer.
 	Reason string
 	// Answer are the first lines of the last answer of a check that failed.
 	Answer []string
@@ -39,7 +39,7 @@ type Result struct {
 // parallel is how many checks run at a time.
 const parallel = 8
 
-// Run runs all checks, several at a time, and returns their results in the same order. The error is ctx's cause where that ended first;
+// Run runs all checks, several at a time, and returns their results in the same order. The error is ctx's cause if ctx ended first;
 // checks that had not ended by then count as failed.
 func (r Runner) Run(ctx context.Context, list []project.Check) ([]Result, error) {
 	out := make([]Result, len(list))

@@ -5,6 +5,6 @@
 // and those that the caller names, which are in its private copy of a recipe. The deployment is described on standard
 // input (JSON, schema version 1) and in the environment (CORPUS_*).
 //
-// It never decides what a failure means: that is the procedure's. It keeps no
-// state, so a crash leaves nothing behind but a running child, which recovery ends.
+// It never decides what a failure means: the procedure does. It keeps no
+// state, so a crash leaves only a running child, which recovery ends.
 package hooks

@@ -22,8 +22,8 @@ import (
 // Point is a moment of a deployment.
 type Point string
 
-// The points, in the order in which a deployment can reach them. Until post-archive has run the pushed commit is not in the repository yet:
-// objects are published only when the archive fits on the disk.
+// The points, in the order in which a deployment can reach them. Until post-archive has run, the pushed commit is not in the repository yet:
+// objects are published only if the archive fits on the disk.
 const (
 	LowSpace    Point = "low-space"
 	PreArchive  Point = "pre-archive"
@@ -35,7 +35,7 @@ const (
 	Notify      Point = "notify"
 )
 
-// Points returns all of them, in that order.
+// Points returns all points, in that order.
 func Points() []Point {
 	return []Point{LowSpace, PreArchive, PostArchive, PreDeploy, PostDeploy, PreRollback, Rollback, Notify}
 }
@@ -47,7 +47,7 @@ type Description struct {
 	Deployment project.Deployment `json:"deployment"`
 	// Result is set from pre-rollback on.
 	Result *project.Result `json:"result,omitempty"`
-	// Check is set for notify where a periodic check fails or succeeds again; Result is not set then.
+	// Check is set for notify if a periodic check fails or succeeds again; Result is not set then.
 	Check *project.CheckPeriod `json:"check,omitempty"`
 	// Environment is dev, staging or prod.
 	Environment string `json:"environment"`

@@ -8,8 +8,8 @@ import (
 	"corpus-git/project"
 )
 
-// Elect returns the leader of a project, which the key projects/NAME/leader holds: the one that it names, while that is a candidate, else the first candidate. token is the revision of that
-// election: greater than those of all before, and the same for the same leader. Durable on return.
+// Elect returns the leader of a project, which the key projects/NAME/leader holds: the one that it names, if that is a candidate, otherwise the first candidate. token is the revision of that
+// election: greater than those of all earlier ones, and the same for the same leader. Durable on return.
 func (s *Store) Elect(ctx context.Context, name project.Name, candidates []string) (leader string, token int64, err error) {
 	if len(candidates) == 0 {
 		return "", 0, fault.New(fault.Refused, "", "no node may lead: all are drained, or none has the roles")

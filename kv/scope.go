@@ -8,14 +8,14 @@ import (
 	"corpus-git/project"
 )
 
-// Where keys stand: those of one project, those for all projects, and the services.
+// The prefixes of keys: those of one project, those for all projects, and the services.
 const (
 	Projects = "projects/"
 	Shared   = "shared/"
 	Services = "services/"
 )
 
-// Owner returns the project that a key, or a prefix of keys, belongs to; "" for those of all.
+// Owner returns the project that a key, or a prefix of keys, belongs to; "" for those of all projects.
 func Owner(key string) project.Name {
 	rest, ok := strings.CutPrefix(key, Projects)
 	if !ok {
@@ -28,10 +28,10 @@ func Owner(key string) project.Name {
 	return project.Name(name)
 }
 
-// maxSeen bounds the keys that a project sees, in bytes.
+// maxSeen limits the keys that a project sees, in bytes.
 const maxSeen = 512 << 10
 
-// Visible returns the values that the steps of a project see: its own, those for all, and the services. More than 512 KiB is fault.Refused.
+// Visible returns the values that the steps of a project see: its own, those for all projects, and the services. More than 512 KiB is fault.Refused.
 func (s *Store) Visible(ctx context.Context, name project.Name) (map[string]string, error) {
 	out, size := map[string]string{}, 0
 	for _, prefix := range []string{Projects + string(name) + "/", Shared, Services} {

@@ -17,16 +17,16 @@ const (
 	MaxKey   = 512
 	MaxValue = 64 << 10
 	maxKeys  = 100_000
-	// kept is how many deleted keys are remembered, so that who was away hears of them.
+	// kept is how many deleted keys are remembered, so that a watcher that was disconnected is notified of them.
 	kept = 10_000
-	// MinLease and MaxLease bound leases.
+	// MinLease and MaxLease limit leases.
 	MinLease = time.Second
 	MaxLease = 30 * 24 * time.Hour
 )
 
 var validKey = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._@:-]*(/[A-Za-z0-9_][A-Za-z0-9._@:-]*)+$`)
 
-// CheckKey refuses what is not the name of a key: segments of letters, digits and . _ @ : - , with slashes between, at least two.
+// CheckKey refuses anything but the name of a key: segments of letters, digits and . _ @ : - , with slashes between, at least two.
 func CheckKey(key string) error {
 	if len(key) > MaxKey || !validKey.MatchString(key) {
 		return fault.New(fault.Usage, "kv", "%q is not the name of a key", key).
@@ -40,7 +40,7 @@ type Entry struct {
 	Key      string `json:"key"`
 	Value    string `json:"value"`
 	Revision int64  `json:"revision"`
-	// Deleted tells, in a watch, that the key is gone.
+	// Deleted reports, in a watch, that the key was deleted.
 	Deleted bool      `json:"deleted,omitempty"`
 	Changed time.Time `json:"changed"`
 	// Expires is when its lease ends; zero if it has none.
@@ -54,7 +54,7 @@ type Store struct {
 	now func() time.Time
 
 	mu sync.Mutex
-	// changed is closed, and made again, at each change.
+	// changed is closed, and created again, at each change.
 	changed chan struct{}
 }
 
@@ -71,14 +71,14 @@ func Open(ctx context.Context, d *sql.DB, now func() time.Time) (*Store, error) 
 // Put is a change.
 type Put struct {
 	Key, Value string
-	// If is the revision that the key must have, 0 for none: it must not be there; nil takes any.
+	// If is the revision that the key must have, 0 if it must not exist; nil accepts any.
 	If *int64
-	// Lease is how long the key stays without being set again; 0 is for ever.
+	// Lease is how long the key stays without being set again; 0 means for ever.
 	Lease time.Duration
 	By    string
 }
 
-// Set sets a key and gives its revision: the old one where it has that value. Another revision than Put.If is fault.Refused. Durable on return.
+// Set sets a key and returns its revision: the old one if it already has that value. A revision other than Put.If is fault.Refused. Durable on return.
 func (s *Store) Set(ctx context.Context, p Put) (revision int64, err error) {
 	if err := CheckKey(p.Key); err != nil {
 		return 0, err
@@ -130,7 +130,7 @@ func (s *Store) Set(ctx context.Context, p Put) (revision int64, err error) {
 	return revision, err
 }
 
-// Delete deletes a key; one that does not exist is fault.Refused, and so is another revision than want. Durable on return.
+// Delete deletes a key; a key that does not exist is fault.Refused, and so is a revision other than want. Durable on return.
 func (s *Store) Delete(ctx context.Context, key string, want *int64) error {
 	if err := CheckKey(key); err != nil {
 		return err
@@ -204,7 +204,7 @@ func (s *Store) change(ctx context.Context, f func(tx *sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// wakeWaiters wakes all that wait for a change.
+// wakeWaiters wakes all callers that wait for a change.
 func (s *Store) wakeWaiters() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +212,7 @@ func (s *Store) wakeWaiters() {
 	s.changed = make(chan struct{})
 }
 
-// Changed is closed at the next change. Take it before what is read.
+// Changed returns a channel that is closed at the next change. Call it before reading.
 func (s *Store) Changed() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -270,7 +270,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]Entry, error) {
 	return scan(rows)
 }
 
-// Since returns what changed after a revision, in the order of the changes, and the newest revision: of a key that changed several times the last change.
+// Since returns what changed after a revision, in the order of the changes, and the newest revision; for a key that changed several times, the last change.
 func (s *Store) Since(ctx context.Context, after int64) (out []Entry, newest int64, err error) {
 	if newest, err = s.Revision(ctx); err != nil {
 		return nil, 0, err
@@ -283,13 +283,13 @@ func (s *Store) Since(ctx context.Context, after int64) (out []Entry, newest int
 	return out, newest, err
 }
 
-// Revision is that of the newest change, 0 before the first.
+// Revision returns the revision of the newest change, 0 before the first.
 func (s *Store) Revision(ctx context.Context) (revision int64, err error) {
 	err = s.db.QueryRowContext(ctx, `SELECT revision FROM kv_revision`).Scan(&revision)
 	return revision, err
 }
 
-// Expire deletes what has a lease that has ended, and gives when the next one ends: zero if there is none.
+// Expire deletes keys whose lease has ended, and returns when the next lease ends: zero if there is none.
 func (s *Store) Expire(ctx context.Context) (due time.Time, err error) {
 	gone := 0
 	err = s.change(ctx, func(tx *sql.Tx) error {
@@ -323,7 +323,7 @@ func (s *Store) Expire(ctx context.Context) (due time.Time, err error) {
 	return time.Unix(0, at.Int64), nil
 }
 
-// Match reports whether a pattern names a key: * stands for any text, slashes included.
+// Match reports whether a pattern matches a key: * matches any text, including slashes.
 func Match(pattern, key string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
@@ -343,11 +343,11 @@ func Match(pattern, key string) bool {
 	return strings.HasSuffix(rest, parts[len(parts)-1])
 }
 
-// RevisionAt returns a revision that was the newest at a time, or an older one: what changed after it may have changed before that time, never the other way round.
+// RevisionAt returns a revision that was the newest at a time, or an older one: changes after it may be from before that time, never the other way round.
 func (s *Store) RevisionAt(ctx context.Context, at time.Time) (revision int64, err error) {
 	var newest, first sql.NullInt64
 	err = s.db.QueryRowContext(ctx, `SELECT (SELECT max(revision) FROM kv WHERE changed <= ?), (SELECT min(revision) FROM kv WHERE changed > ?)`, at.UnixNano(), at.UnixNano()).Scan(&newest, &first)
-	if first.Valid && newest.Int64 >= first.Int64 { // the clock went back
+	if first.Valid && newest.Int64 >= first.Int64 { // the clock was set back
 		return first.Int64 - 1, err
 	}
 	return newest.Int64, err

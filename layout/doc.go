@@ -1,4 +1,4 @@
-// Package layout says where everything is on disk.
+// Package layout defines where everything is on disk.
 //
 // It owns every path of the product, as pure functions of a root directory and
 // a project's name. It does no I/O, imports nothing, and never fails: names are

@@ -29,19 +29,19 @@ func (s State) RestoreTemp() string { return filepath.Clean(string(s)) + "-resto
 // HostKey returns the server's ed25519 host key.
 func (s State) HostKey() string { return filepath.Join(string(s), "ssh_host_ed25519_key") }
 
-// AgentHub names the hub that this machine's agent connects to.
+// AgentHub returns the file that names the hub to which this machine's agent connects.
 func (s State) AgentHub() string { return filepath.Join(string(s), "agent.json") }
 
 // AgentKey returns the private key with which this machine's agent authenticates to its hub.
 func (s State) AgentKey() string { return filepath.Join(string(s), "agent_key") }
 
-// AgentPrograms holds the programs that this machine's hub has sent for its agent.
+// AgentPrograms returns the folder of the programs that this machine's hub has sent for its agent.
 func (s State) AgentPrograms() string { return filepath.Join(string(s), "agent_programs") }
 
-// Rollout returns the progress of a rollout.
+// Rollout returns the file with the progress of a rollout.
 func (s State) Rollout(id string) string { return filepath.Join(string(s), "rollouts", id+".json") }
 
-// BundleSigners holds the keys whose bundles are deployed here, as authorized_keys has them.
+// BundleSigners returns the file of the keys whose bundles are deployed here, in the format of authorized_keys.
 func (s State) BundleSigners() string { return filepath.Join(string(s), "bundle_signers") }
 
 // HostKeyECDSA returns the server's ECDSA host key, for clients that don't know ed25519.
@@ -69,7 +69,7 @@ func (s State) EventLog(project, id string) string {
 // Hooks returns the folder of the server's own hooks for one point.
 func (s State) Hooks(point string) string { return filepath.Join(string(s), HooksDir, point+".d") }
 
-// Steps is where programs of the operator's apply steps of further tools: <group>/run.
+// Steps returns the folder of the operator's programs that apply steps of further tools: <group>/run.
 func (s State) Steps() string { return filepath.Join(string(s), "steps.d") }
 
 // SaltConfig returns the configuration directory of salt-call for one deployment.
@@ -83,10 +83,10 @@ func (s State) Recipes() string { return filepath.Join(string(s), "recipes") }
 // RecipesOf returns the folder of one deployment's private copies.
 func (s State) RecipesOf(id string) string { return filepath.Join(s.Recipes(), id) }
 
-// Recipe is one private copy of a deployment: of the commit that it brings, or of the one that was live before.
+// Recipe returns one private copy of a deployment: of the commit that it brings, or of the one that was live before.
 func (s State) Recipe(id, which string) string { return filepath.Join(s.RecipesOf(id), which) }
 
-// Resume records where the last deployment of a project failed, for one that continues there.
+// Resume returns the file that records where the last deployment of a project failed, for a deployment that continues there.
 func (s State) Resume(project string) string {
 	return filepath.Join(string(s), "resume", project+".json")
 }
@@ -109,7 +109,7 @@ func (s State) Processes() string { return filepath.Join(string(s), "processes")
 // ReserveFile returns a file that is removed when the disk is full, to have room for the rollback.
 func (s State) ReserveFile() string { return filepath.Join(string(s), "ballast") }
 
-// Extends holds the commits of the recipes that a project's releases extend.
+// Extends returns the file of the commits of the recipes that a project's releases extend.
 func (s State) Extends(project string) string {
 	return filepath.Join(string(s), "extends", project+".json")
 }
@@ -122,7 +122,7 @@ func (s State) Passwords(project string) string {
 // ResetPerms returns the program that templates know as the location resetperms.
 func (s State) ResetPerms() string { return filepath.Join(string(s), "bin", "reset-perms") }
 
-// ACME has the accounts, keys and certificates of the web listener that an authority gave.
+// ACME returns the folder of the accounts, keys and certificates that a certificate authority issued for the web listener.
 func (s State) ACME() string { return filepath.Join(string(s), "acme") }
 
 // Skeletons returns the folder of the operator's skeletons, a folder each.
@@ -131,5 +131,5 @@ func (s State) Skeletons() string { return filepath.Join(string(s), "skeletons")
 // Containers returns the folder of the containers of this machine: their records, root file systems and credentials. It is in no backup.
 func (s State) Containers() string { return filepath.Join(string(s), "containers") }
 
-// Trash is where large folders are moved before they are deleted in the background.
+// Trash returns the folder to which large folders are moved before they are deleted in the background.
 func (s State) Trash() string { return filepath.Join(string(s), "trash") }

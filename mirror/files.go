@@ -83,7 +83,7 @@ func sumOf(name string) (string, int64, error) {
 	return hex.EncodeToString(h.Sum(nil)), n, err
 }
 
-// download fetches a file into part, from where an earlier one ended, and makes it durable. With want it is what that names, or an error.
+// download fetches a file into part, from where an earlier one ended, and makes it durable. With want, the result is the content that want names, or an error.
 func (m *Mirror) download(ctx context.Context, f File, part, want string) (sum string, size int64, err error) {
 	if err := vfs.MkdirAll(vfs.OS{}, filepath.Dir(part), 0o755); err != nil {
 		return "", 0, err
@@ -110,10 +110,10 @@ func (m *Mirror) download(ctx context.Context, f File, part, want string) (sum s
 	return sum, size, nil
 }
 
-// maxRedirects is how often a server may send us elsewhere.
+// maxRedirects is how often a server may redirect a request.
 const maxRedirects = 10
 
-// redirect refuses to go on without TLS where the list says https: what comes first is pinned.
+// redirect refuses to continue without TLS if the list has an https URL: what is fetched first is pinned.
 func redirect(req *http.Request, via []*http.Request) error {
 	switch {
 	case len(via) >= maxRedirects:
@@ -124,7 +124,7 @@ func redirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// get fetches a URL into a file, behind what the file has, and makes it durable. Source: RFC 9110, section 14.
+// get fetches a URL into a file, after what the file already has, and makes it durable. Source: RFC 9110, section 14.
 func (m *Mirror) get(ctx context.Context, url, part string) (err error) {
 	w, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644) //nolint:gosec // below the mirror's folder
 	if err != nil {
@@ -161,7 +161,7 @@ func (m *Mirror) get(ctx context.Context, url, part string) (err error) {
 			return fault.New(fault.Busy, "", "the server sent another part than the one that was asked for; the next sync fetches the file whole")
 		}
 	case res.StatusCode == http.StatusRequestedRangeNotSatisfiable:
-		return nil // it may be whole: its sum says
+		return nil // it may be complete: its checksum decides
 	default:
 		return fault.New(fault.Refused, "", "the server answers %s", res.Status)
 	}

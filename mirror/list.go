@@ -20,18 +20,18 @@ import (
 	"corpus-git/receive/submodule"
 )
 
-// maxList bounds the list and the lock, in bytes.
+// maxList limits the list and the lock, in bytes.
 const maxList = 16 << 20
 
 // Repository is a repository of another server.
 type Repository struct {
-	// Path is where it is served: below /git/, with .git after it.
+	// Path is where it is served: below /git/, followed by .git.
 	Path string `yaml:"path"`
 	URL  string `yaml:"url"`
 	// Revision is a branch, a tag or the full hash of a commit.
 	Revision string `yaml:"revision"`
 	// SignedBy is a file of allowed signers (ssh-keygen(1)), or a folder that is a keyring of gpg(1): an annotated tag, or else the commit,
-	// must be signed by one of them. "" demands nothing. A relative path leads from the list's folder.
+	// must be signed by one of them. "" requires nothing. A relative path is relative to the list's folder.
 	SignedBy string `yaml:"signed_by"`
 
 	address submodule.Address
@@ -43,13 +43,13 @@ type File struct {
 	// Path is where it is served: below /files/.
 	Path string `yaml:"path"`
 	URL  string `yaml:"url"`
-	// SHA256 is what it must be, in hexadecimal digits; "" takes what comes first, and pins that.
+	// SHA256 is the required checksum, in hexadecimal digits; "" accepts the first content that is fetched, and pins it.
 	SHA256 string `yaml:"sha256"`
 
 	line int
 }
 
-// Folder is a folder of this machine that another program keeps, such as a mirror of Debian's archive.
+// Folder is a folder of this machine that another program maintains, such as a mirror of Debian's archive.
 type Folder struct {
 	// Path is where it is served: below /folders/.
 	Path string `yaml:"path"`
@@ -146,10 +146,10 @@ func (l *List) bad(line int, format string, args ...any) *fault.Error {
 	return fault.New(fault.Usage, "", "%s:%d: %s", l.name, line, printable.Line(fmt.Sprintf(format, args...)))
 }
 
-// validPath keeps to what every file system, URL and client of git takes.
+// validPath allows only what every file system, URL and client of git accepts.
 var validPath = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+~-]*(/[A-Za-z0-9_][A-Za-z0-9_.+~-]*)*$`)
 
-// place checks a path, and that no other entry is there, above or below it.
+// place checks a path, and that no other entry has that path, or one above or below it.
 func (l *List) place(paths map[string]int, kind, p string, line int) error {
 	if len(p) > 200 || !validPath.MatchString(p) || strings.HasSuffix(p, ".lock") || strings.HasSuffix(p, ".part") || strings.Contains(p+"/", ".git/") {
 		return l.bad(line, "%q is not a valid path", p).WithHint("letters, digits, . _ + ~ and - between slashes; it is served with .git after it where it is a repository")

@@ -22,11 +22,11 @@ const lockVersion = 1
 type LockedRepository struct {
 	URL      string `json:"url"`
 	Revision string `json:"revision"`
-	// Ref is the branch or tag that the revision named, "" for a commit. Object is what it led to, a tag or a commit, Commit that commit.
+	// Ref is the branch or tag that the revision named, "" for a commit. Object is what it pointed to, a tag or a commit, Commit that commit.
 	Ref    string `json:"ref,omitempty"`
 	Object string `json:"object"`
 	Commit string `json:"commit"`
-	// SignedBy is who signed Object, or the key, where a signature was demanded.
+	// SignedBy is who signed Object, or the key, if a signature was required.
 	SignedBy string `json:"signed_by,omitempty"`
 }
 
@@ -75,7 +75,7 @@ func ReadLock(name string) (*Lock, error) {
 	return l, nil
 }
 
-// invalid returns the path of a pin whose hash is none, "" if all are.
+// invalid returns the path of a pin whose hash is not valid, "" if all are.
 func (l *Lock) invalid() string {
 	for p, r := range l.Repositories {
 		if !plumbing.IsHash(r.Object) || !plumbing.IsHash(r.Commit) {

@@ -22,8 +22,8 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// maxRequest bounds the request of a client of git, after decompression, in bytes: a copy has one ref, and a client names some thousand commits that it has.
-// maxFetches is how many are served at once, each in memory, and requestTime how long one may take to come.
+// maxRequest limits the request of a client of git, after decompression, in bytes: a copy has one ref, and a client names a few thousand commits that it has.
+// maxFetches is how many are served at once, each in memory, and requestTime how long a request may take to arrive.
 const (
 	maxRequest  = 4 << 20
 	maxFetches  = 32
@@ -43,7 +43,7 @@ const (
 //	/folders/PATH/     a folder of this machine; links that lead out of it are not followed
 //	/repos.lock        the lock
 //
-// The lock is read again for each request, so that a sync shows at once. It knows no users: whoever reaches the address may read.
+// The lock is read again for each request, so that a sync takes effect at once. It has no users: anybody who reaches the address may read.
 func (m *Mirror) Handler(log zerolog.Logger) http.Handler {
 	s := &server{Mirror: m, log: log, sums: map[string]verified{}, fetches: make(chan struct{}, maxFetches)}
 	mux := http.NewServeMux()
@@ -72,7 +72,7 @@ type verified struct {
 	sum  string
 }
 
-// fail answers with an error; one of the server's own goes to the log only.
+// fail responds with an error; an internal error is only logged.
 func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -87,7 +87,7 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// repository opens the repository that a path names, with the rest of the path behind it.
+// repository opens the repository that a path names, and returns it with the rest of the path.
 func (s *server) repository(r *http.Request) (db *store.DB, rs *refs.Store, rest string, err error) {
 	path, rest, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, gitPrefix), ".git/")
 	if !ok {
@@ -101,13 +101,13 @@ func (s *server) repository(r *http.Request) (db *store.DB, rs *refs.Store, rest
 		return nil, nil, "", fs.ErrNotExist
 	}
 	dir := s.repositoryDir(path)
-	db, err = store.Open(dir, store.Options{KeepQuarantine: func(string) bool { return true }}) // a sync may use it
+	db, err = store.Open(dir, store.Options{KeepQuarantine: func(string) bool { return true }}) // a sync may be using it
 	return db, &refs.Store{Dir: dir}, rest, err
 }
 
 const service = "git-upload-pack"
 
-// advertise answers the first request of a fetch.
+// advertise responds to the first request of a fetch.
 func (s *server) advertise(w http.ResponseWriter, r *http.Request) {
 	db, rs, rest, err := s.repository(r)
 	if err != nil {
@@ -142,7 +142,7 @@ func header(w http.ResponseWriter, kind string) {
 	w.Header().Set("Cache-Control", "no-cache")
 }
 
-// upload answers one request of a fetch.
+// upload responds to one request of a fetch.
 func (s *server) upload(w http.ResponseWriter, r *http.Request) {
 	db, rs, rest, err := s.repository(r)
 	if err != nil {
@@ -160,7 +160,7 @@ func (s *server) upload(w http.ResponseWriter, r *http.Request) {
 	case <-r.Context().Done():
 		return
 	}
-	// Where the connection has no deadlines, as in a test of the handler alone, nobody waits.
+	// If the connection has no deadlines, as in a test of the handler alone, nobody waits.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(requestTime))
 	var body io.Reader = r.Body
 	if r.Header.Get("Content-Encoding") == "gzip" {
@@ -215,7 +215,7 @@ func (s *server) file(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, p, st.ModTime(), f)
 }
 
-// same reports, as an error, a file that is not what is pinned. It is read once, and again when its size or time changed.
+// same reports, as an error, a file that is not what is pinned. It is read once, and again if its size or time has changed.
 func (s *server) same(name string, st fs.FileInfo, old LockedFile) error {
 	s.read.Lock()
 	defer s.read.Unlock()

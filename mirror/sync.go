@@ -25,7 +25,7 @@ import (
 // Mirror is a list, its lock and the folder of its copies.
 type Mirror struct {
 	List *List
-	// LockFile is the lock's name, Dir the folder of the copies, which is made.
+	// LockFile is the lock's name, Dir the folder of the copies, which is created.
 	LockFile, Dir string
 	// Copier fetches repositories, HTTP files.
 	Copier submodule.Copier
@@ -46,21 +46,21 @@ type Options struct {
 	All    bool
 }
 
-// Outcome is what became of an entry.
+// Outcome is the result for one entry.
 type Outcome struct {
 	// Kind is "git" or "files".
 	Kind string `json:"kind"`
 	Path string `json:"path"`
-	// Change is "unchanged", "copied" for one that was not here or not pinned, "updated" for one whose pin was renewed, "failed".
+	// Change is "unchanged", "copied" for an entry that was not here or not pinned, "updated" for one whose pin was renewed, "failed".
 	Change string `json:"change"`
-	// At is the commit or the SHA-256, and SignedBy who signed it, where that was demanded.
+	// At is the commit or the SHA-256, and SignedBy who signed it, if that was required.
 	At       string `json:"at,omitempty"`
 	SignedBy string `json:"signed_by,omitempty"`
 	Error    string `json:"error,omitempty"`
 	Hint     string `json:"hint,omitempty"`
 }
 
-// What Outcome.Change says.
+// The values of Outcome.Change.
 const (
 	unchanged = "unchanged"
 	copied    = "copied"
@@ -68,8 +68,8 @@ const (
 	failed    = "failed"
 )
 
-// Sync copies what is missing, entries side by side, and pins what was not pinned. Each entry that was copied is durable, and pinned, before the
-// outcome is reported; an entry that fails leaves its copy and its pin as they were, and does not end the others. done is called once for
+// Sync copies what is missing, entries in parallel, and pins what was not pinned. Each entry that was copied is durable, and pinned, before the
+// outcome is reported; an entry that fails leaves its copy and its pin as they were, and does not stop the others. done is called once for
 // each entry, by one goroutine at a time. The error is about the list or the lock.
 func (m *Mirror) Sync(ctx context.Context, o Options, done func(Outcome)) error {
 	lock, err := ReadLock(m.LockFile)
@@ -122,7 +122,7 @@ func (m *Mirror) known(paths []string) error {
 	return nil
 }
 
-// forget drops pins of what the list has no more. Its copy stays, and is not served.
+// forget removes pins of entries that are no longer in the list. Their copies stay, and are not served.
 func (m *Mirror) forget() error {
 	n := len(m.lock.Repositories) + len(m.lock.Files)
 	maps.DeleteFunc(m.lock.Repositories, func(p string, _ LockedRepository) bool { return !m.List.hasRepository(p) })
@@ -133,7 +133,7 @@ func (m *Mirror) forget() error {
 	return m.lock.write(m.LockFile)
 }
 
-// pin notes what an entry is, durably.
+// pin records, durably, what an entry is.
 func (m *Mirror) pin(note func(*Lock)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -205,7 +205,7 @@ func resolve(r Repository, there []submodule.Ref) (submodule.Wanted, error) {
 		WithHint("name one of them whole:  refs/tags/%s", r.Revision)
 }
 
-// wanted returns what is pinned. A tag that leads elsewhere there now is refused; a branch may go on, and one that is gone may be here.
+// wanted returns what is pinned. A tag that now points elsewhere is refused; a branch may advance, and one that was removed may be here.
 func (old LockedRepository) wanted(r Repository, there []submodule.Ref) (submodule.Wanted, error) {
 	w := submodule.Wanted{Ref: old.Ref, Object: plumbing.NewHash(old.Object)}
 	for _, x := range there {
@@ -217,7 +217,7 @@ func (old LockedRepository) wanted(r Repository, there []submodule.Ref) (submodu
 	return w, nil
 }
 
-// nobody is the authority of a mirror: only the files of a list say who may sign.
+// nobody is the authority of a mirror: only the files of a list define who may sign.
 type nobody struct{}
 
 func (nobody) Identify(context.Context, access.Offer) (access.Identity, bool, error) {
@@ -230,7 +230,7 @@ func (nobody) Can(context.Context, access.Identity, project.Name, project.Right)
 
 func (nobody) Revoked(ssh.PublicKey) (bool, error) { return false, nil }
 
-// signer verifies the signature that an entry demands, and says whose it is.
+// signer verifies the signature that an entry requires, and returns whose it is.
 func (m *Mirror) signer(ctx context.Context, r Repository, id plumbing.Hash, t plumbing.ObjectType, data []byte) (string, error) {
 	if r.SignedBy == "" {
 		return "", nil

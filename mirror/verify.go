@@ -19,7 +19,7 @@ import (
 )
 
 // Verify reads every copy, and compares it with its pin: packs and indexes with their checksums, refs with the lock and with the objects that
-// they need, files with their SHA-256. done is called for each entry; it says "unchanged" or "failed". The error is about the lock.
+// they need, files with their SHA-256. done is called for each entry, with "unchanged" or "failed". The error is about the lock.
 func (m *Mirror) Verify(ctx context.Context, done func(Outcome)) error {
 	lock, err := ReadLock(m.LockFile)
 	if err != nil {

@@ -47,7 +47,7 @@ func NewConnectionError(text string) *fault.Error {
 	return fault.New(fault.Busy, "", "%w", &ConnectionError{text})
 }
 
-// args returns those of ssh(1), without the command. The first of equal options wins: ssh_config(5).
+// args returns the arguments of ssh(1), without the command. The first of equal options wins: ssh_config(5).
 func (h *Host) args() ([]string, error) {
 	if strings.HasPrefix(h.Target, "-") || h.Target == "" {
 		return nil, fault.New(fault.Usage, "remote", "%q is not a host", h.Target)
@@ -100,7 +100,7 @@ func (h *Host) Run(ctx context.Context, command []string, in io.Reader, out, err
 	return st.Exit, nil
 }
 
-// sshError is ssh's message, with a hint for known ones.
+// sshError returns ssh's message, with a hint for known ones.
 func (h *Host) sshError(said string) error {
 	line := said
 	if i := strings.LastIndexByte(strings.TrimSpace(said), '\n'); i >= 0 {

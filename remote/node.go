@@ -91,7 +91,7 @@ func (n *Node) Close() error {
 	c := n.conn
 	n.conn = nil
 	if c != nil {
-		_ = c.end() // errors of ending an unneeded session are ignored
+		_ = c.end() // errors of ending a session that is not needed are ignored
 	}
 	return nil
 }
@@ -121,13 +121,13 @@ func (c *conn) end() error {
 	return c.err
 }
 
-// The shell's output first: that the program is missing, and the type of machine; or its path. Then the session begins.
+// The shell's output comes first: that the program is missing, and the type of machine; or its path. Then the session begins.
 const (
 	missingMark = "missing "
 	programMark = "program "
 )
 
-// start runs the program in a session. missing is the type of machine where the program is missing.
+// start runs the program in a session. missing is the type of machine if the program is missing.
 func (n *Node) start(ctx context.Context) (c *conn, missing string, err error) {
 	words := []string{"--root=" + n.Root, "agent", "--session"}
 	if n.Root == "" {
@@ -270,7 +270,7 @@ func (c *conn) read(out *io.PipeReader, hello chan<- string) error {
 	return c.decode(in)
 }
 
-// decode hands over the frames of a stream, to its end.
+// decode passes on the frames of a stream, to its end.
 func (c *conn) decode(in io.Reader) error {
 	dec := json.NewDecoder(in)
 	for {
@@ -291,7 +291,7 @@ func (n *Node) ask(ctx context.Context, q Request) (Frame, error) {
 }
 
 // follow sends a request, with what follows it, and passes on each frame of the response but the last, which it returns. If the session has
-// ended before, the caller begins a new one.
+// already ended, the caller begins a new one.
 func (n *Node) follow(ctx context.Context, q Request, body func(context.Context, io.Writer) error, show func(Frame) error) (Frame, error) {
 	c := n.conn
 	fail := func(err error) (Frame, error) {
@@ -443,7 +443,7 @@ func (n *Node) applyOnce(ctx context.Context, a Apply, seq *uint64) (last Frame,
 			return a.Show(*f.Event)
 		})
 	if last.Result != nil {
-		return last, nil // whatever happened to the connection then
+		return last, nil // regardless of what happened to the connection then
 	}
 	if err == nil && !a.StoreOnly && !a.Hold {
 		err = fault.New(fault.Failed, "", "on %s: corpus-git said that all is done, and gave no result", printable.Text(n.Host.Target))

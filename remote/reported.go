@@ -9,7 +9,7 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// Reported is the error that a corpus-git printed before it ended with an exit status: its first "error:" and "hint:" lines, or else its
+// Reported returns the error that a corpus-git printed before it ended with an exit status: its first "error:" and "hint:" lines, or otherwise its
 // first line. where is the machine, "" for this one.
 func Reported(where string, code int, text string) error {
 	var first, other, hint string

@@ -25,7 +25,7 @@ type Request struct {
 	Trust string `json:"trust,omitempty"`
 	// Tips requests the commits of a project.
 	Tips project.Name `json:"tips,omitempty"`
-	// Apply says that a bundle follows.
+	// Apply means that a bundle follows.
 	Apply *ApplyRequest `json:"apply,omitempty"`
 	// Cancel cancels a running or waiting deployment, and responds when it has ended.
 	Cancel *CancelRequest `json:"cancel,omitempty"`
@@ -44,12 +44,12 @@ type CancelRequest struct {
 	Lease int64 `json:"lease,omitempty"`
 }
 
-// ApplyRequest says what to do with a bundle.
+// ApplyRequest describes what to do with a bundle.
 type ApplyRequest struct {
 	// StoreOnly deploys nothing.
 	StoreOnly bool `json:"store_only,omitempty"`
 	// Hold begins the deployment, until its archive is made, where it waits until the same bundle is applied without Hold. The response
-	// comes when it waits; for one that ended before it has the result.
+	// is sent when it waits; for a deployment that ended before, it has the result.
 	Hold bool `json:"hold,omitempty"`
 	// After skips the events up to this number.
 	After uint64 `json:"after,omitempty"`
@@ -72,7 +72,7 @@ type Frame struct {
 type Hello struct {
 	// Protocol is Protocol there.
 	Protocol int `json:"protocol"`
-	// Oldest is the oldest version that it supports, too; 0 is Protocol.
+	// Oldest is the oldest version that it also supports; 0 is Protocol.
 	Oldest  int    `json:"oldest,omitempty"`
 	Release string `json:"release"`
 	// Program is the SHA-256 of the running program, in hexadecimal, and Failed why its last replacement failed; "" if it can't be
@@ -85,15 +85,15 @@ type Hello struct {
 	HostKeys []string `json:"host_keys,omitempty"`
 }
 
-// Versions of sessions: a release supports its own and the one before, so that a hub and its nodes can be upgraded one after the other.
+// Versions of sessions: a release supports its own and the previous one, so that a hub and its nodes can be upgraded one after the other.
 const (
 	// Protocol is the version of this release. 2 has Request.Upgrade, and leases.
 	Protocol = 2
-	// OldestProtocol is the oldest that it speaks.
+	// OldestProtocol is the oldest version that it supports.
 	OldestProtocol = 1
 )
 
-// Negotiate returns the newest version that both sides support; if there is none the error says which side to upgrade.
+// Negotiate returns the newest version that both sides support; if there is none, the error names the side to upgrade.
 func (h Hello) Negotiate() (int, error) {
 	oldest := h.Oldest
 	if oldest == 0 {
@@ -115,10 +115,10 @@ type Failure struct {
 	Hint string `json:"hint,omitempty"`
 }
 
-// maxRequest bounds the line of a request, in bytes.
+// maxRequest limits the line of a request, in bytes.
 const maxRequest = 64 << 10
 
-// Handler answers the requests of a session.
+// Handler responds to the requests of a session.
 type Handler interface {
 	Trust(ctx context.Context, key string) error
 	Tips(ctx context.Context, name project.Name) (bundle.Tips, error)
@@ -133,7 +133,7 @@ type Handler interface {
 	Check(ctx context.Context, name project.Name) (project.Result, error)
 }
 
-// Serve serves the requests of in, until it ends. A failed request is answered by its error, and ends the session where a bundle was not
+// Serve serves the requests of in, until it ends. A failed request is answered by its error, and ends the session if a bundle was not
 // read completely: the other side begins a new one. The error is that of the streams.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, hello Hello, h Handler) error {
 	enc := json.NewEncoder(out)

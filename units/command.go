@@ -26,7 +26,7 @@ func (r *Runner) line(ctx context.Context, u project.Unit, line string) (status 
 	return st.Exit, strings.TrimSpace(out.String()), err
 }
 
-// showCommand asks a unit's own command: it succeeds while the unit runs, and its last line says more.
+// showCommand asks a unit's own command: it succeeds while the unit runs, and its last line has details.
 func (r *Runner) showCommand(ctx context.Context, u project.Unit, s *project.UnitState) error {
 	if u.Status == "" {
 		s.Detail = "no command tells"

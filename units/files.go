@@ -22,14 +22,14 @@ import (
 
 // Opener opens log files with the permissions of a user.
 type Opener struct {
-	// User is the user that opens: the kernel refuses what that user may not read. With nil it is this process, and files are refused that
+	// User is the user that opens: the kernel refuses what that user may not read. If it is nil, this process opens, and files are refused that
 	// are neither below Within nor readable by everybody.
 	User *syscall.Credential
 	// Within is the project's folder. Links in its path are followed, others are not.
 	Within string
 }
 
-// maxFiles bounds how many files are read at a time.
+// maxFiles limits how many files are read at a time.
 const maxFiles = 200
 
 // glob returns the files that match, in order.
@@ -137,7 +137,7 @@ func become(c *syscall.Credential) error {
 	if err := unix.Setfsuid(int(c.Uid)); err != nil {
 		return fmt.Errorf("setfsuid: %w", err)
 	}
-	// Neither call reports a failure; asking for an impossible user reports which is set (setfsuid(2)).
+	// Neither call reports a failure; requesting an impossible user reports which is set (setfsuid(2)).
 	if now, _ := unix.SetfsuidRetUid(-1); now != int(c.Uid) {
 		return fmt.Errorf("setfsuid: this thread is still %d", now)
 	}
@@ -147,12 +147,12 @@ func become(c *syscall.Credential) error {
 	return nil
 }
 
-// tail is one file that is read to its end, and then, as tail -F does, on.
+// tail is one file that is read to its end, and then followed, as by tail -F.
 type tail struct {
 	path string
 	f    *os.File
 	r    *bufio.Reader
-	part string // of a line without end
+	part string // of an unterminated line
 }
 
 // maxLine is the longest line that is kept in one piece, in bytes.
@@ -209,7 +209,7 @@ func lastLines(f *os.File, n int) (int64, error) {
 	return least, nil
 }
 
-// read passes on the complete lines; with end also the last one without an end. Of a large amount only the last lastBytes are read: a file
+// read passes on the complete lines; with end also an unterminated last one. Of a large amount only the last lastBytes are read: a file
 // can be made long without writing (ftruncate(2)), and longer while it is read.
 func (t *tail) read(ctx context.Context, emit func(source, line string) error, end bool) error {
 	at, err := t.f.Seek(0, io.SeekCurrent)
@@ -251,7 +251,7 @@ func (t *tail) read(ctx context.Context, emit func(source, line string) error, e
 	}
 }
 
-// follow reads what was written since. Where the file was replaced or truncated, it continues at the beginning of the present one.
+// follow reads what was written since. If the file was replaced or truncated, it continues at the beginning of the present one.
 func (t *tail) follow(ctx context.Context, o Opener, emit func(source, line string) error) error {
 	if err := t.read(ctx, emit, false); err != nil {
 		return err
@@ -270,7 +270,7 @@ func (t *tail) follow(ctx context.Context, o Opener, emit func(source, line stri
 	}
 	f, err := o.open(t.path)
 	if err != nil {
-		return nil // rotated or removed: continue with what comes later
+		return nil // rotated or removed: continue with what is written later
 	}
 	now, err := f.Stat()
 	if err != nil || os.SameFile(old, now) {
@@ -309,7 +309,7 @@ func (r *Runner) files(ctx context.Context, o Opener, entries []project.LogFiles
 			case t == nil && !failed[p]:
 				n := req.Lines
 				if !first {
-					n = int(^uint(0) >> 1) // a new file is new from its beginning
+					n = int(^uint(0) >> 1) // a new file is read from its beginning
 				}
 				if t, err = o.openTail(p, n); err != nil {
 					failed[p] = true
@@ -342,7 +342,7 @@ func (r *Runner) files(ctx context.Context, o Opener, entries []project.LogFiles
 	}
 }
 
-// forget closes files that have lost their names where so many are open that a process which creates and removes files could use up the
+// forget closes files that have no name any more if so many are open that a process which creates and removes files could use up the
 // server's descriptors. Few stay open: a file that is being rotated has no name for a moment.
 func forget(open map[string]*tail, failed map[string]bool, paths []string) {
 	if len(open) <= maxFiles && len(failed) <= maxFiles {
@@ -361,5 +361,5 @@ func forget(open map[string]*tail, failed map[string]bool, paths []string) {
 	}
 }
 
-// followEvery is how far apart files that are followed are looked at.
+// followEvery is the interval at which followed files are checked.
 const followEvery = 300 * time.Millisecond

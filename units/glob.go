@@ -46,7 +46,7 @@ func matchingFiles(ctx context.Context, glob string) ([]string, error) {
 	}), nil
 }
 
-// namesLike returns the names in a folder that one element of a glob means.
+// namesLike returns the names in a folder that match one element of a glob.
 func namesLike(dir, el string) (out []string) {
 	if !strings.ContainsAny(el, `*?[\`) {
 		return []string{el}
@@ -67,7 +67,7 @@ func namesLike(dir, el string) (out []string) {
 			}
 		}
 		seen += len(names)
-		if err != nil { // its end, io.EOF, among them
+		if err != nil { // including its end, io.EOF
 			break
 		}
 	}

@@ -111,7 +111,7 @@ func (r *Runner) logSources(ctx context.Context, entries []project.LogFiles, onl
 	return units, named, err
 }
 
-// journalOf returns the units, or with whole the globs, whose journal is shown: a unit that is not loaded any more still has one.
+// journalOf returns the units, or with whole the globs, whose journal is shown: a unit that is no longer loaded still has one.
 func journalOf(units []found, whole bool) (out []string) {
 	for _, f := range units {
 		name := f.name
@@ -144,13 +144,13 @@ func supervisorTail(name string, req LogRequest) []string {
 	return []string{"supervisorctl", "tail", "-" + strconv.Itoa(min(req.Lines*200, maxOutput)), name}
 }
 
-// program hands over what a program prints.
+// program passes on what a program prints.
 func (r *Runner) program(ctx context.Context, source string, argv []string, req LogRequest, emit func(source, line string) error) error {
 	c, err := r.Command("", "", argv)
 	if err != nil {
 		return err
 	}
-	var last []string // of a supervisord's program, whose lines nobody has counted
+	var last []string // of a supervisord program, whose lines nobody has counted
 	lines := execx.NewLines(func(line string) {
 		if source != "" && !req.Follow {
 			if last = append(last, line); len(last) > req.Lines {
@@ -180,7 +180,7 @@ func (r *Runner) program(ctx context.Context, source string, argv []string, req 
 	return nil
 }
 
-// lastLines returns the last n lines of one unit's log, as far as the unit has one of its own.
+// lastLines returns the last n lines of one unit's log, if the unit has its own log.
 func (r *Runner) lastLines(ctx context.Context, u project.UnitState, n int) (out []string, err error) {
 	req := LogRequest{Lines: n}
 	var argv []string
@@ -201,7 +201,7 @@ func (r *Runner) lastLines(ctx context.Context, u project.UnitState, n int) (out
 	return out, err
 }
 
-// WithLogs adds the last n lines of the log of each unit. A log that cannot be read is not an error: a line says so.
+// WithLogs adds the last n lines of the log of each unit. A log that cannot be read is not an error: a line reports it.
 func (r *Runner) WithLogs(ctx context.Context, all []project.UnitState, n int) error {
 	for i := range all {
 		if all[i].State == project.UnitUnknown {

@@ -24,7 +24,7 @@ func (r *Runner) status(ctx context.Context) (map[string][]string, error) {
 	return all, nil
 }
 
-// programLines returns the words after each program's name in what supervisorctl status prints: its state, and what it says of that.
+// programLines returns the words after each program's name in what supervisorctl status prints: its state, and the details.
 func programLines(out string) map[string][]string {
 	all := map[string][]string{}
 	for line := range strings.Lines(out) {
@@ -44,7 +44,7 @@ func programStates() map[string]string {
 	}
 }
 
-// programs returns the names of supervisord's.
+// programs returns the names of supervisord's programs.
 func (r *Runner) programs(ctx context.Context) (map[string]bool, error) {
 	all, err := r.status(ctx)
 	names := map[string]bool{}
@@ -54,7 +54,7 @@ func (r *Runner) programs(ctx context.Context) (map[string]bool, error) {
 	return names, err
 }
 
-// showPrograms fills in the states of supervisord's.
+// showPrograms fills in the states of supervisord's programs.
 func (r *Runner) showPrograms(ctx context.Context, all []project.UnitState) error {
 	var known map[string][]string
 	for i := range all {
@@ -77,7 +77,7 @@ func (r *Runner) showPrograms(ctx context.Context, all []project.UnitState) erro
 	return nil
 }
 
-// programState reads what programLines gives of one program.
+// programState reads what programLines returns for one program.
 func (r *Runner) programState(u *project.UnitState, f []string) {
 	u.State, u.Detail = programStates()[f[0]], strings.Join(f[1:], " ")
 	if f[0] == "BACKOFF" {

@@ -57,7 +57,7 @@ func (r *Runner) showSystemd(ctx context.Context, all []project.UnitState, ours 
 		}
 		return fault.New(fault.Failed, "systemctl show", "%s", says)
 	}
-	for n, i := range ours { // they come in the order in which they were asked for
+	for n, i := range ours { // they are in the order in which they were requested
 		r.systemdState(&all[i], blocks[n])
 	}
 	return nil

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setgroups sets the supplementary groups of this thread alone: unix.Setgroups sets those of all threads.
+// setgroups sets the supplementary groups of this thread only: unix.Setgroups sets those of all threads.
 func setgroups(groups []uint32) error {
 	var p unsafe.Pointer
 	if len(groups) > 0 {

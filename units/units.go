@@ -19,11 +19,11 @@ import (
 
 // Runner acts on the units of one project.
 type Runner struct {
-	// Exec runs the result of Command. Command is argv, or a line for /bin/sh where that is empty, as a user, "" for the server's own, in
+	// Exec runs the result of Command. Command returns argv, or a line for /bin/sh if argv is empty, as a user, "" for the server's own, in
 	// the environment of the project's commands.
 	Exec    execx.Commander
 	Command func(user, line string, argv []string) (execx.Cmd, error)
-	// Units are those of the project, and User who runs the commands of those that name nobody.
+	// Units are those of the project, and User is who runs the commands of units that name no user.
 	Units []project.Unit
 	User  string
 	// Now is the clock, Uptime the time since the machine started (CLOCK_MONOTONIC).
@@ -37,14 +37,14 @@ type Runner struct {
 // maxOutput is how much is kept of what a command prints, in bytes.
 const maxOutput = 1 << 20
 
-// found is a unit that an entry means.
+// found is a unit that an entry refers to.
 type found struct {
 	entry project.Unit
 	name  string // of its own
 }
 
 // List returns the units that only selects, all if it is empty, in the order of the configuration. An entry without units is listed itself,
-// in the state unknown. The error is a *fault.Error where only names what the project does not have, or where systemd or supervisord can't
+// in the state unknown. The error is a *fault.Error if only names something that the project does not have, or if systemd or supervisord can't
 // be queried.
 func (r *Runner) List(ctx context.Context, only []string) ([]project.UnitState, error) {
 	all, err := r.find(ctx, only)
@@ -78,7 +78,7 @@ func (r *Runner) find(ctx context.Context, only []string) ([]found, error) {
 			list = []string{""}
 		}
 		for _, name := range list {
-			if key := string(u.Kind) + " " + name; name == "" || !seen[key] { // two globs may mean one unit
+			if key := string(u.Kind) + " " + name; name == "" || !seen[key] { // two globs may match one unit
 				seen[key] = true
 				all = append(all, found{u, name})
 			}
@@ -144,7 +144,7 @@ func matching(names map[string]bool, glob string) (out []string) {
 	return out
 }
 
-// states asks for the state of each.
+// states reads the state of each.
 func (r *Runner) states(ctx context.Context, all []found) ([]project.UnitState, error) {
 	out := make([]project.UnitState, len(all))
 	var ours []int // of systemd
@@ -174,7 +174,7 @@ func (r *Runner) states(ctx context.Context, all []found) ([]project.UnitState, 
 	return out, nil
 }
 
-// run runs a program of the machine, as the server's user, and gives both of its streams.
+// run runs a program of the machine, as the server's user, and returns both of its streams.
 func (r *Runner) run(ctx context.Context, argv ...string) (status int, stdout, stderr string, err error) {
 	c, err := r.Command("", "", argv)
 	if err != nil {
@@ -213,7 +213,7 @@ func (f *Failure) Error() string {
 const failureLines = 20
 
 // Act starts, stops or restarts the units that only selects, all if it is empty, waits until that is done, and returns their states
-// afterwards. Where a unit is not in the requested state the error is of kind fault.Failed and wraps a *Failure; the states are returned
+// afterwards. If a unit is not in the requested state, the error is of kind fault.Failed and wraps a *Failure; the states are returned
 // too.
 func (r *Runner) Act(ctx context.Context, a project.UnitAction, only []string) ([]project.UnitState, error) {
 	all, err := r.find(ctx, only)

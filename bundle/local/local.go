@@ -1,6 +1,6 @@
 // Package local makes bundles of this machine's projects, and deployments of received bundles.
 //
-// It owns which project a bundle is for, whether that is created, and which deployment results. It never runs a deployment, and reads and
+// It owns which project a bundle is for, whether it is created, and which deployment results. It never runs a deployment, and reads and
 // writes repositories only through Repository.
 //
 // A crash leaves what package bundle describes, and at most a project without commits, which the next bundle of it fills.
@@ -28,7 +28,7 @@ import (
 // Repository is one repository of a project of this machine.
 type Repository interface {
 	bundle.Repository
-	// Head returns the deployed branch, Live that and its commit: "" before the first push.
+	// Head returns the deployed branch, Live the branch and its commit: "" before the first push.
 	Head(ctx context.Context) (branch string, err error)
 	Live(ctx context.Context) (branch string, commit project.Commit, err error)
 	Exists() (bool, error)
@@ -41,9 +41,9 @@ type Projects interface {
 	Create(ctx context.Context, name project.Name, s registry.Settings) (registry.Created, error)
 }
 
-// Deployments are the recorded ones.
+// Deployments are the recorded deployments.
 type Deployments interface {
-	// Begun reports whether the deployment was begun before.
+	// Begun reports whether the deployment has already begun.
 	Begun(ctx context.Context, d project.Deployment) (bool, error)
 	// LastLive returns the deployments that went live last, by project.
 	LastLive(ctx context.Context, names []project.Name) (map[project.Name]project.Record, error)
@@ -56,7 +56,7 @@ type Machine struct {
 	Deployments Deployments
 	// Fences refuses the order of a hub whose lease is older than one that was seen here, and records a newer one; 0 means no hub.
 	Fences func(ctx context.Context, name project.Name, lease int64) error
-	// Restorable gives the name of the archive that restores what a deployment replaced, "" for none.
+	// Restorable returns the name of the archive that restores what a deployment replaced, "" for none.
 	Restorable func(name project.Name, replaced project.ID) (archive string, err error)
 	// Signer signs bundles made here.
 	Signer func() (ssh.Signer, error)
@@ -68,9 +68,9 @@ type Machine struct {
 	Now           func() time.Time
 }
 
-// Request says what a bundle is for.
+// Request describes what a bundle is for.
 type Request struct {
-	// ID is that of the deployment; "" makes a new one.
+	// ID is the ID of the deployment; "" creates a new one.
 	ID project.ID
 	// Have are commits that the other machine already has, of either repository.
 	Have []project.Commit
@@ -140,7 +140,7 @@ func (b *Machine) Create(ctx context.Context, name project.Name, q Request, w io
 	return b.Write(ctx, m, q.Have, nil, w)
 }
 
-// Tips returns the commits that this machine has of a project: none of an unknown one.
+// Tips returns the commits that this machine has of a project: none for an unknown one.
 func (b *Machine) Tips(ctx context.Context, name project.Name) (t bundle.Tips, err error) {
 	for _, x := range []struct {
 		repo project.Repo
@@ -234,7 +234,7 @@ func (b *Machine) Fence(ctx context.Context, name project.Name, lease int64) err
 	return b.Fences(ctx, name, lease)
 }
 
-// known creates the project of a bundle, if that has commits, or updates its node.
+// known creates the project of a bundle, if the bundle has commits, or updates its node.
 func (b *Machine) known(ctx context.Context, m bundle.Manifest, brings bool) (created bool, err error) {
 	name := m.Release.Project
 	node := &project.Node{Hub: cmp.Or(m.From, "another machine"), Name: m.Node.Name, Roles: m.Node.Roles, KV: m.KV}
@@ -255,7 +255,7 @@ func (b *Machine) known(ctx context.Context, m bundle.Manifest, brings bool) (cr
 	return false, nil
 }
 
-// deployment is that of the commits of a bundle.
+// deployment returns the deployment of the commits of a bundle.
 func deployment(m bundle.Manifest, by project.Pusher) project.Deployment {
 	rel := m.Release
 	return project.Deployment{
@@ -265,7 +265,7 @@ func deployment(m bundle.Manifest, by project.Pusher) project.Deployment {
 	}
 }
 
-// before returns the deployment that restores what was live before another one: none, without a trigger, where that was not the last that went
+// before returns the deployment that restores what was live before another one: none, without a trigger, if that was not the last that went
 // live. If nothing was live before, it is an undeploy.
 func (b *Machine) before(ctx context.Context, m bundle.Manifest, by project.Pusher) (project.Deployment, error) {
 	d := project.Deployment{ID: m.Deployment, Project: m.Release.Project, Pusher: by}

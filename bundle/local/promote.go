@@ -10,17 +10,17 @@ import (
 	"corpus-git/project"
 )
 
-// Promotion is a request to bring live in To what is live in From.
+// Promotion is a request to deploy what is live in From to To.
 type Promotion struct {
 	From, To project.Name
-	// WithPillar promotes the pillar, too; otherwise To keeps its own.
+	// WithPillar also promotes the pillar; otherwise To keeps its own.
 	WithPillar bool
-	// Environment is the one of From in which it goes live then, where To is From; "" otherwise.
+	// Environment is the environment of From in which it then goes live, if To is From; "" otherwise.
 	Environment string
 }
 
-// Promote copies the commits of what is live in one project to another one, and returns the deployment that brings them live there. pin is as in Take. Where
-// From is To nothing is copied.
+// Promote copies the commits of what is live in one project to another one, and returns the deployment that brings them live there. pin is as in Take. If
+// From is To, nothing is copied.
 func (b *Machine) Promote(ctx context.Context, q Promotion, pin func(project.ID) string) (d project.Deployment, err error) {
 	for _, name := range []project.Name{q.From, q.To} {
 		p, err := b.Projects.Get(ctx, name)
@@ -75,7 +75,7 @@ func (b *Machine) Promote(ctx context.Context, q Promotion, pin func(project.ID)
 	return d, nil
 }
 
-// copyCommit returns a repository a commit of another one, at the ref pin. The pack is a file meanwhile: nothing of one repository is held while the other is used.
+// copyCommit gives a repository a commit of another one, at the ref pin. The pack is in a file meanwhile: nothing of one repository is held while the other is used.
 func (b *Machine) copyCommit(ctx context.Context, from, to Repository, c project.Commit, pin string) (err error) {
 	if _, err := to.Create(ctx); err != nil {
 		return err

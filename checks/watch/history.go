@@ -157,7 +157,7 @@ func save(ctx context.Context, d *sql.DB, list []period) error {
 	return tx.Commit()
 }
 
-// forget removes all that is known of a project.
+// forget removes everything that is recorded of a project.
 func forget(ctx context.Context, d *sql.DB, name project.Name) error {
 	_, err := d.ExecContext(ctx, `DELETE FROM check_periods WHERE project = ?`, name)
 	return errors.Join(err, setWatched(ctx, d, name, false))

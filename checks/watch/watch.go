@@ -21,20 +21,20 @@ type Release struct {
 	Code project.Commit
 	// Checks are those with an interval.
 	Checks []project.Check
-	// Run runs some of them once each; reasons and answers are redacted. The error is ctx's cause where that ended it.
+	// Run runs some of them once each; reasons and answers are redacted. The error is ctx's cause if that ended it.
 	Run func(ctx context.Context, list []project.Check) ([]checks.Result, error)
 	// Notify sends the notification that a period has begun.
 	Notify func(ctx context.Context, p project.CheckPeriod) error
 }
 
-// Config is what a Watcher works with. All fields are needed.
+// Config is what a Watcher works with. All fields are required.
 type Config struct {
 	DB *sql.DB
 	// Projects are all projects; they are examined once, at the first start of a version that has periodic checks.
 	Projects func(ctx context.Context) ([]project.Name, error)
-	// Live is the live release of a project. fault.Refused reports that there is no such project.
+	// Live returns the live release of a project. fault.Refused reports that there is no such project.
 	Live func(ctx context.Context, name project.Name) (Release, error)
-	// Quiet reports whether no deployment of a project runs. If so, a deployment that starts before end is called cancels during, and waits
+	// Quiet reports whether no deployment of a project is running. If so, a deployment that starts before end is called cancels during, and waits
 	// for end, which may be called more than once.
 	Quiet func(name project.Name) (during context.Context, end func(), ok bool)
 	// Now is the clock for times that are shown. Intervals do not depend on it.
@@ -377,7 +377,7 @@ func (w *Watcher) run(ctx context.Context, name project.Name, x *target, live Re
 	return true, errors.Join(errs...)
 }
 
-// record records a result, and notifies it where it differs from the one before.
+// record records a result, and notifies it if it differs from the previous one.
 func (w *Watcher) record(ctx context.Context, name project.Name, x *target, live Release, r checks.Result) error {
 	at := w.cfg.Now().UTC()
 	x.mu.Lock()

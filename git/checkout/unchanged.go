@@ -55,7 +55,7 @@ func (l *statScan) statAll(ctx context.Context, workers int) ([]int32, error) {
 
 func (l *statScan) part(lo, hi int) (out []int32) {
 	var st unix.Stat_t
-	// last is the folder of the previous entry, and lost a folder on the way that is not a folder; both with their slash.
+	// last is the folder of the previous entry, and lost an element of its path that is not a folder; both with their slash.
 	last, lost := "", ""
 	for i := lo; i < hi; i++ {
 		path := l.entries[i].Path

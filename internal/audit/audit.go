@@ -21,9 +21,9 @@ type Entry struct {
 	// Action is a short verb phrase such as "push", "key add", "access grant".
 	Action  string `json:"action"`
 	Project string `json:"project,omitempty"`
-	// Object is what it was done to: a ref with commits, a key's name, a permission.
+	// Object is what the action applied to: a ref with commits, a key's name, a permission.
 	Object string `json:"object,omitempty"`
-	// Outcome is "ok", "refused" or "failed"; Detail says why, in one line.
+	// Outcome is "ok", "refused" or "failed"; Detail is the reason, in one line.
 	Outcome    string `json:"outcome"`
 	Detail     string `json:"detail,omitempty"`
 	Deployment string `json:"deployment,omitempty"`
@@ -33,7 +33,7 @@ type Entry struct {
 type Log struct {
 	DB  *sql.DB
 	Now func() time.Time
-	// OnEntry is called with each entry except those of Note, with its Seq, in the transaction that writes it; nil is allowed.
+	// OnEntry is called with each entry except those of Note, with its Seq, in the transaction that writes it; it may be nil.
 	OnEntry func(ctx context.Context, tx db.Execer, e Entry) error
 }
 
@@ -47,7 +47,7 @@ func Open(ctx context.Context, d *sql.DB, now func() time.Time) (*Log, error) {
 	return &Log{DB: d, Now: now}, err
 }
 
-// Record adds e; Seq is ignored, and Time too where it is zero. Durable on return.
+// Record adds e; Seq is ignored, and so is Time if it is zero. Durable on return.
 func (l *Log) Record(ctx context.Context, e Entry) error {
 	if l.OnEntry != nil {
 		return l.RecordAll(ctx, []Entry{e})
@@ -87,7 +87,7 @@ func (l *Log) insert(ctx context.Context, d db.Execer, e Entry) (seq int64, err 
 	return res.LastInsertId()
 }
 
-// Count returns how many entries there are.
+// Count returns the number of entries.
 func (l *Log) Count(ctx context.Context) (n int64, err error) {
 	err = l.DB.QueryRowContext(ctx, `SELECT count(*) FROM audit`).Scan(&n)
 	return n, err
@@ -117,7 +117,7 @@ func (l *Log) RecordAll(ctx context.Context, all []Entry) error {
 	return tx.Commit()
 }
 
-// RecordOnce is Record, unless the deployment that e names has an entry for this action already.
+// RecordOnce is Record, unless the deployment that e names already has an entry for this action.
 func (l *Log) RecordOnce(ctx context.Context, e Entry) error {
 	var there bool
 	err := l.DB.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM audit WHERE project = ? AND deployment = ? AND action = ?)`, e.Project, e.Deployment, e.Action).Scan(&there)

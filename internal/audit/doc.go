@@ -1,7 +1,7 @@
-// Package audit keeps who did what, when, from where and with which key:
-// pushes, refusals, rights, keys, rollbacks, cancels.
+// Package audit records who did what, when, from where and with which key:
+// pushes, refusals, permissions, keys, rollbacks, cancels.
 //
-// It owns one table that is only ever added to. It never holds a secret: what
-// is recorded are names, refs, commits and reasons that were redacted before.
+// It owns one append-only table. The table never holds a secret: what
+// is recorded are names, refs, commits and reasons that are already redacted.
 // A recorded entry is durable when Record returns.
 package audit

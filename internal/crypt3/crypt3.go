@@ -18,7 +18,7 @@ import (
 // Letters are the 64 characters of crypt(3) for salts and hashes.
 const Letters = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// Hash returns the hash of a password with a setting such as $6$salt; what follows the salt is ignored. ok is false if the setting names
+// Hash returns the hash of a password with a setting such as $6$salt; anything after the salt is ignored. ok is false if the setting names
 // another method, or a number of rounds.
 func Hash(password, setting string) (hashed string, ok bool) {
 	f := strings.Split(setting, "$")

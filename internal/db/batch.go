@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// Batch joins writes that come while another one is made durable into one transaction, so that many at once cost one sync of the disk. Its methods are safe for concurrent use.
+// Batch combines writes that arrive while another one is made durable into one transaction, so that many at once cost one sync of the disk. Its methods are safe for concurrent use.
 type Batch struct {
 	db *sql.DB
 
 	mu   sync.Mutex
-	next *group // nil where nobody waits
+	next *group // nil if nobody waits
 	// writing is held while a group is written, and taken before mu.
 	writing sync.Mutex
 }
@@ -28,10 +28,10 @@ type write struct {
 	err   error
 }
 
-// NewBatch makes one.
+// NewBatch creates a Batch.
 func NewBatch(d *sql.DB) *Batch { return &Batch{db: d} }
 
-// Exec runs one statement. Durable on return; the error is this statement's. It does not end with ctx.
+// Exec runs one statement. It is durable on return; the error is this statement's. It does not end with ctx.
 func (b *Batch) Exec(ctx context.Context, query string, args ...any) error {
 	w := &write{query: query, args: args}
 	b.mu.Lock()
@@ -53,7 +53,7 @@ func (b *Batch) Exec(ctx context.Context, query string, args ...any) error {
 	return w.err
 }
 
-// write writes a group: together, or, where that fails, one by one.
+// write writes a group: together, or, if that fails, one by one.
 func (b *Batch) write(ctx context.Context, all []*write) {
 	if len(all) > 1 && b.together(ctx, all) == nil {
 		return

@@ -13,7 +13,7 @@ import (
 	_ "modernc.org/sqlite" // the driver, pure Go
 )
 
-// connections is how many connections are open. SQLite allows one write at a time, and lets others poll, in no order, with pauses of up to
+// connections is the number of open connections. SQLite allows one write at a time, and lets others poll, in no order, with pauses of up to
 // 100 ms until they time out: a hundred deployments that end together would wait needlessly, and one of them might fail. With one
 // connection callers queue for it (database/sql, DB.SetMaxOpenConns), and there is a single page cache.
 const connections = 1
@@ -50,7 +50,7 @@ type Execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// WithoutSync runs write, whose transactions are not durable when they return: a power cut may lose them, whole, and those after them. The next
+// WithoutSync runs write, whose transactions are not durable when they return: a power cut may lose them, as a whole, and those after them. The next
 // transaction of another caller makes them durable with its own. Source: SQLite documentation, "PRAGMA synchronous" (NORMAL, in WAL mode).
 func WithoutSync(ctx context.Context, d *sql.DB, write func(*sql.Conn) error) error {
 	c, err := d.Conn(ctx)
@@ -70,9 +70,9 @@ func WithoutSync(ctx context.Context, d *sql.DB, write func(*sql.Conn) error) er
 	return err
 }
 
-// Flush makes durable what Lazily wrote.
+// Flush makes durable what WithoutSync wrote.
 func Flush(ctx context.Context, d *sql.DB) error {
-	// Any transaction that writes does it.
+	// Any transaction that writes does this.
 	_, err := d.ExecContext(ctx, `UPDATE migrations SET applied = applied WHERE room = (SELECT min(room) FROM migrations)`)
 	return err
 }
@@ -110,7 +110,7 @@ func Check(ctx context.Context, d *sql.DB) error {
 type NewerError struct {
 	Room          string
 	Schema, Known int
-	Writer        string // release that opened it last, "" if unknown
+	Writer        string // release that last opened it, "" if unknown
 }
 
 // Error names the versions.
@@ -122,7 +122,7 @@ func (e *NewerError) Error() string {
 	return fmt.Sprintf("the database was written by %s (%s: schema %d, this version knows %d)", by, e.Room, e.Schema, e.Known)
 }
 
-// SetWriter records the release that has opened the database, after all rooms have migrated it.
+// SetWriter records the release that opened the database, after all rooms have migrated it.
 func SetWriter(ctx context.Context, d *sql.DB, release string) error {
 	if err := Migrate(ctx, d, "writer", []string{`CREATE TABLE writer (one INTEGER PRIMARY KEY CHECK (one = 1), release TEXT NOT NULL)`}); err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// IsFull reports whether an error of the database is a full disk: SQLite says so by a result code of its own, and hides the system's error.
+// IsFull reports whether an error of the database is a full disk: SQLite reports that by its own result code, and hides the system's error.
 // Source: SQLite documentation, "Result and Error Codes".
 func IsFull(err error) bool {
 	var e *sqlite.Error

@@ -1,4 +1,4 @@
-// Package diskfull recognises a full disk, from the system's errors, a quota's, and SQLite's own, and words the message about it. It is
+// Package diskfull recognises a full disk, from the errors of the system, of a quota, and of SQLite, and words the message about it. The error is
 // always fault.Busy: the request was valid, and succeeds unchanged once there is room.
 package diskfull
 
@@ -13,8 +13,8 @@ import (
 // Is reports whether an error is a full disk or quota.
 func Is(err error) bool { return vfs.IsFull(err) || db.IsFull(err) }
 
-// Explain adds the message to a full disk that has none yet (fault.Internal, or an error without a kind); every other error, nil among
-// them, is returned as it is.
+// Explain adds the message to a full-disk error that has none yet (fault.Internal, or an error without a kind); any other error, including
+// nil, is returned as it is.
 func Explain(err error) error {
 	if !Is(err) || fault.KindOf(err) != fault.Internal {
 		return err

@@ -9,7 +9,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// WithHint adds what to do to an error of the file system that has no hint yet.
+// WithHint adds a hint to an error of the file system that has none yet.
 func WithHint(f *fault.Error) *fault.Error {
 	switch {
 	case fault.HintOf(f) != "":

@@ -1,4 +1,4 @@
-// Package draw seeds the tests that choose at random. It is imported by tests only.
+// Package draw seeds the tests that choose at random. It is imported only by tests.
 //
 // It owns one rule: tests that run for every change use the same seed each time, so that a failure is caused by the change; the long runs
 // (make crash) use a new seed each time, and print it so that the run can be repeated.
@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// Variable is the environment variable that holds the number to begin with.
+// Variable is the environment variable that holds the seed.
 const Variable = "CORPUS_GIT_CRASH_SEED"
 
-// Seed returns the number in CORPUS_GIT_CRASH_SEED, 1 without it, and it is logged. Something else than a number fails the test.
+// Seed returns the number in CORPUS_GIT_CRASH_SEED, 1 if it is not set, and logs it. Any value but a number fails the test.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
 	seed := uint64(1)
@@ -29,7 +29,7 @@ func Seed(t testing.TB) uint64 {
 	return seed
 }
 
-// Below returns a number from 0 to n-1 that follows from the seed and the test's name.
+// Below returns a number from 0 to n-1 that is derived from the seed and the test's name.
 func Below(t testing.TB, n int) int {
 	t.Helper()
 	name := uint64(0)

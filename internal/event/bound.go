@@ -13,7 +13,7 @@ type bound struct {
 	limit   int64
 	last    []Event // in order
 	bytes   int64   // of last
-	left    int64   // how many events were left out since the last release
+	left    int64   // how many events were dropped since the last release
 	size    int64   // and their bytes
 	written int64   // what was released so far
 	told    bool
@@ -24,8 +24,8 @@ const (
 	lastMost, lastLeast = 1 << 20, 16 << 10
 )
 
-// Limit bounds the log to about so many bytes: the first half and the last are kept of what commands print, and events say
-// what was left out. 0 sets no bound.
+// Limit limits the log to about so many bytes: the first half and the last are kept of what commands print, and events report
+// what was dropped. 0 sets no limit.
 func (l *Log) Limit(bytes int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,7 +46,7 @@ func (b *bound) room() int64 {
 	return max(min(lastMost, b.limit/2-b.written), lastLeast)
 }
 
-// add keeps an event, and drops the oldest ones. The first time it returns an event that says so.
+// add keeps an event, and drops the oldest ones. The first time it returns an event that reports this.
 func (b *bound) add(e Event) (say Event, ok bool) {
 	b.last = append(b.last, e)
 	b.bytes += weight(e)
@@ -62,7 +62,7 @@ func (b *bound) add(e Event) (say Event, ok bool) {
 	return Event{Kind: Note, Text: fmt.Sprintf("the log has reached %s: of what is printed from here on the last lines are kept (limits.max_log_bytes)", humanize.Bytes(b.limit/2))}, true
 }
 
-// take returns and forgets what was kept, with an event that says what was dropped.
+// take returns and forgets what was kept, with an event that reports what was dropped.
 func (b *bound) take() []Event {
 	if len(b.last) == 0 && b.left == 0 {
 		return nil
@@ -77,7 +77,7 @@ func (b *bound) take() []Event {
 	return out
 }
 
-// weight is about what an event takes in a log.
+// weight returns about how much an event takes in a log.
 func weight(e Event) int64 {
 	n := 200 + len(e.Text) + len(e.State) + len(e.Step) + len(e.Function)
 	for _, l := range e.Lines {

@@ -8,17 +8,17 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// MaxLine is the longest line kept, in bytes; what is beyond is replaced by an ellipsis.
+// MaxLine is the longest line that is kept, in bytes; the rest is replaced by an ellipsis.
 const MaxLine = 8 << 10
 
-// MaxLines is how many lines may be under one event.
+// MaxLines is the maximal number of lines under one event.
 const MaxLines = 2000
 
-// Clean makes a line safe for any terminal and for JSON: Scrub, and characters that change the direction of a line (U+202E and the like),
-// or end it in some programs (U+2028), are escaped; a line longer than MaxLine is cut, and one with colours ends with a reset.
+// Clean makes a line safe for any terminal and for JSON: it applies Scrub, and escapes characters that change the direction of a line (U+202E and the like),
+// or end it in some programs (U+2028); it truncates a line longer than MaxLine, and ends a line that has colours with a reset.
 func Clean(s string) string { return finish(Scrub(s)) }
 
-// clean is e with Clean of its texts.
+// clean returns e with Clean applied to its texts.
 func (e Event) clean() Event {
 	for _, s := range []*string{&e.Text, &e.Procedure, &e.Step, &e.State} {
 		*s = Clean(*s)
@@ -44,7 +44,7 @@ func Scrub(s string) string {
 		s = s[i+1:]
 	}
 	out := make([]byte, 0, len(s))
-	var shown []int // where each character is in out, for backspaces to take; nil where there are none
+	var shown []int // where each character is in out, for backspaces to remove; nil if there are none
 	back := strings.IndexByte(s, '\b') >= 0
 	for i := 0; i < len(s); {
 		c := s[i]
@@ -70,7 +70,7 @@ func Scrub(s string) string {
 		}
 		r, n := utf8.DecodeRuneInString(s[i:])
 		i += n
-		if r >= 0x80 && r < 0xa0 { // C1 controls, 8-bit CSI among them
+		if r >= 0x80 && r < 0xa0 { // C1 controls, including 8-bit CSI
 			continue
 		}
 		if back {
@@ -179,7 +179,7 @@ func conceals(params string) bool {
 	return false
 }
 
-// StripColour removes the SGR sequences that Clean leaves.
+// StripColour removes the SGR sequences that Clean keeps.
 func StripColour(s string) string {
 	if strings.IndexByte(s, 0x1b) < 0 {
 		return s
@@ -197,7 +197,7 @@ func StripColour(s string) string {
 	return b.String()
 }
 
-// ScrubText is Scrub of each of the lines of s.
+// ScrubText applies Scrub to each of the lines of s.
 func ScrubText(s string) string {
 	if plain(s) {
 		return s

@@ -10,9 +10,9 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// Style says how a Console writes.
+// Style is how a Console writes.
 type Style struct {
-	// Colour uses SGR sequences; without it those in the events are removed.
+	// Colour uses SGR sequences; without it, SGR sequences in the events are removed.
 	Colour bool
 	// Verbose shows every state and every line that a command prints.
 	Verbose bool
@@ -24,7 +24,7 @@ type Style struct {
 	Commands string
 }
 
-// slow is the duration from which a successful state gets a line of its own.
+// slow is the duration from which a successful state gets its own line.
 const slow = time.Second
 
 // Console turns events into lines for people, of 80 columns where possible. Its output depends only on the events, except for Still, which
@@ -36,10 +36,10 @@ type Console struct {
 	stepWidth int
 	slowOnes  []Event
 	running   []Event // the open procedure, step and state
-	printed   string  // the last line that a command printed in it, where Output events are not shown
+	printed   string  // the last line that a command printed in it, if Output events are not shown
 }
 
-// NewConsole writes to w, one Write a line.
+// NewConsole returns a Console that writes to w, with one Write for each line.
 func NewConsole(w io.Writer, style Style) *Console {
 	return &Console{w: w, style: style, stepWidth: 12}
 }
@@ -213,7 +213,7 @@ func (c *Console) Progress(now time.Time) error {
 	return err
 }
 
-// lastPrinted is how many characters Still shows of the last line that was printed.
+// lastPrinted is how many characters of the last printed line Still shows.
 const lastPrinted = 200
 
 func (c *Console) sgr(code, s string) string {

@@ -2,15 +2,15 @@ package event
 
 import "time"
 
-// Kind says what an event is about. The list is part of the --json schema.
+// Kind is the kind of an event. The list is part of the --json schema.
 type Kind string
 
 const (
-	// Head opens a deployment: what, which commits, by whom.
+	// Head opens a deployment: project, commits, user.
 	Head Kind = "head"
-	// Waiting says what a deployment waits for, and how many are before it.
+	// Waiting reports what a deployment waits for, and how many are before it.
 	Waiting Kind = "waiting"
-	// Note is a line of its own: what was skipped, decided or found.
+	// Note is a separate line: what was skipped, decided or found.
 	Note Kind = "note"
 	// ProcedureStart opens a procedure.
 	ProcedureStart Kind = "procedure-start"
@@ -30,9 +30,9 @@ const (
 	Failure Kind = "failure"
 	// Plan is one thing that a deployment would change.
 	Plan Kind = "plan"
-	// Verdict is the last event; Status says whether the deployment succeeded.
+	// Verdict is the last event; its Status reports whether the deployment succeeded.
 	Verdict Kind = "verdict"
-	// Hint says what to do next.
+	// Hint tells the reader what to do next.
 	Hint Kind = "hint"
 )
 
@@ -42,22 +42,22 @@ type Status string
 const (
 	// OK means that nothing had to be changed, or that the whole succeeded.
 	OK Status = "ok"
-	// Changed says that it succeeded and changed something.
+	// Changed means that it succeeded and changed something.
 	Changed Status = "changed"
-	// Bad says that it failed.
+	// Bad means that it failed.
 	Bad Status = "failed"
-	// Skipped says that it was not run (only, skip, an unmet requisite).
+	// Skipped means that it was not run (only, skip, an unmet requisite).
 	Skipped Status = "skipped"
 )
 
-// Event is one thing that happened. Which fields are set follows from Kind; absent ones are left out in JSON.
+// Event is one thing that happened. Which fields are set follows from Kind; absent ones are omitted in JSON.
 type Event struct {
 	Seq  uint64    `json:"seq"`
 	Time time.Time `json:"time"`
 	Kind Kind      `json:"kind"`
 	// Status reports how a Done, Plan or Verdict event went.
 	Status Status `json:"status,omitempty"`
-	// Procedure, Step and State say where it happened. State is the state's ID.
+	// Procedure, Step and State are where it happened. State is the state's ID.
 	Procedure string `json:"procedure,omitempty"`
 	Step      string `json:"step,omitempty"`
 	State     string `json:"state,omitempty"`

@@ -86,7 +86,7 @@ func scan(f *os.File) (seq uint64, size int64, err error) {
 }
 
 // Append cleans, redacts, numbers and writes e, and wakes the followers. It returns the event's number, 0 if the log is so long that e
-// is kept back (see Limit). A write error is kept and returned by Sync and Close; it never stops a deployment. When Append returns the
+// is kept back (see Limit). A write error is kept and returned by Sync and Close; it never stops a deployment. When Append returns, the
 // event survives a crash of this process, and a crash of the machine after the next Sync.
 func (l *Log) Append(e Event) uint64 {
 	l.mu.Lock()
@@ -144,7 +144,7 @@ func (l *Log) release() {
 // maxLinesBytes limits the lines under one event, in bytes.
 const maxLinesBytes = 1 << 20
 
-// cleanLines redacts the lines as one text, because a secret may span several, and cleans each. Of many the last ones stay.
+// cleanLines redacts the lines as one text, because a secret may span several, and cleans each. If there are too many, the last ones are kept.
 func (l *Log) cleanLines(lines []string) []string {
 	if len(lines) == 0 {
 		return nil
@@ -222,8 +222,8 @@ func (l *Log) Close() error {
 	return l.err
 }
 
-// Follow yields the events after seq, old ones first, then those to come, until the log is
-// closed, ctx ends (the error is yielded last) or the caller breaks off.
+// Follow yields the events after seq, old ones first, then new ones, until the log is
+// closed, ctx ends (the error is yielded last) or the caller breaks out of the loop.
 func (l *Log) Follow(ctx context.Context, seq uint64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		f, err := os.Open(l.path)

@@ -9,7 +9,7 @@ import (
 )
 
 // parse reads one line of a log. Nearly all lines are flat objects with short texts, as write makes them: those are read here, in a tenth of the time that
-// encoding/json takes for them, and everything else there.
+// encoding/json takes for them; all others are read by encoding/json.
 func parse(line []byte, e *Event) error {
 	p := parser{b: line}
 	if p.event(e) {
@@ -19,7 +19,7 @@ func parse(line []byte, e *Event) error {
 	return json.Unmarshal(line, e)
 }
 
-// parser reads JSON as Marshal writes an Event, without white space; ok is false if there is anything else.
+// parser reads JSON as Marshal writes an Event, without white space; ok is false for anything else.
 type parser struct {
 	b []byte
 	i int
@@ -117,7 +117,7 @@ func (p *parser) number() (int64, bool) {
 	return n, err == nil
 }
 
-// string reads a text; what it gives counts until the next one is read.
+// string reads a text; its result is valid until the next one is read.
 func (p *parser) string() ([]byte, bool) {
 	if !p.next('"') {
 		return nil, false

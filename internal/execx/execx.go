@@ -26,14 +26,14 @@ type Cmd struct {
 	Env []string
 	// Stdin may be nil.
 	Stdin io.Reader
-	// Stdout and Stderr receive the output as it comes; nil discards. Where both are the same
+	// Stdout and Stderr receive the output as it is written; nil discards it. If both are the same
 	// comparable writer, the order in which the process wrote is kept.
 	Stdout, Stderr io.Writer
-	// Terminal, where not nil, is the command's standard input, output and error, and becomes its controlling terminal; Stdin, Stdout and Stderr are not used.
+	// Terminal, if not nil, is the command's standard input, output and error, and becomes its controlling terminal; Stdin, Stdout and Stderr are not used.
 	Terminal *os.File
 	// Credential switches user and groups; only root can. Nil keeps ours.
 	Credential *syscall.Credential
-	// Umask, where not nil, is set for the command.
+	// Umask, if not nil, is set for the command.
 	Umask *int
 	// Grace is the time between SIGTERM and SIGKILL of the group when ctx ends; 0 means DefaultGrace.
 	Grace time.Duration
@@ -44,7 +44,7 @@ const DefaultGrace = 5 * time.Second
 
 // Status is how a command ended.
 type Status struct {
-	// Exit is the exit status; 128+n when signal n ended it, as shells have it.
+	// Exit is the exit status; 128+n if signal n ended it, as in shells.
 	Exit   int
 	Signal syscall.Signal
 }
@@ -52,7 +52,7 @@ type Status struct {
 // Commander runs commands; tests replace it.
 type Commander interface {
 	// Run starts c and waits for it. A command that ran and exited non-zero is a Status, not an
-	// error. When ctx ends the whole session is ended and ctx's cause is the error. Output
+	// error. When ctx ends, the whole session is ended and ctx's cause is the error. Output
 	// that background children still hold open is waited for no longer than a second; what they write later is
 	// read and dropped.
 	Run(ctx context.Context, c Cmd) (Status, error)
@@ -155,7 +155,7 @@ func command(c Cmd, path string) *exec.Cmd {
 	return cmd
 }
 
-// checkDir returns an error where the working directory is not a directory.
+// checkDir returns an error if the working directory is not a directory.
 func checkDir(dir string) error {
 	if dir == "" {
 		return nil
@@ -189,7 +189,7 @@ func start(cmd *exec.Cmd) (leave func(), err error) {
 			runtime.UnlockOSThread()
 			return
 		}
-		// Never unlocked, since the thread is in another directory: it ends with this goroutine.
+		// Never unlocked, because the thread is in another directory: it ends with this goroutine.
 		err := unix.Unshare(unix.CLONE_FS)
 		if err == nil {
 			err = unix.Chdir(dir)

@@ -13,10 +13,10 @@ type Lines struct {
 	emit func(line string)
 }
 
-// MaxLine bounds what Lines holds of one line, in bytes.
+// MaxLine limits what Lines holds of one line, in bytes.
 const MaxLine = 64 << 10
 
-// NewLines makes a Lines that calls emit.
+// NewLines returns a Lines that calls emit.
 func NewLines(emit func(line string)) *Lines { return &Lines{emit: emit} }
 
 // Write never fails.
@@ -42,7 +42,7 @@ func (l *Lines) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close hands over what is left. The Lines can be used again.
+// Close passes on what is left. The Lines can be used again.
 func (l *Lines) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -20,7 +20,7 @@ type note struct{ path string }
 
 const starting = "starting-"
 
-// open writes the note of a command that is about to start. Without a folder, or where it can't be written, there is none: running the
+// open writes the note of a command that is about to start. Without a folder, or if it can't be written, there is none: running the
 // command is more important.
 func openNote(dir string) note {
 	if dir == "" {
@@ -33,7 +33,7 @@ func openNote(dir string) note {
 	if err != nil {
 		return note{}
 	}
-	_ = f.Close() // nothing is in it
+	_ = f.Close() // it is empty
 	return note{f.Name()}
 }
 
@@ -52,7 +52,7 @@ func (n *note) started(pid int) {
 	}
 	st, ok := statOf("/proc", pid)
 	if !ok {
-		return // it has ended and was not waited for yet
+		return // it has ended and has not been waited for yet
 	}
 	name := filepath.Join(filepath.Dir(n.path), fmt.Sprintf("%d-%d-%s", pid, st.start, boot()))
 	if os.Rename(n.path, name) == nil {
@@ -69,7 +69,7 @@ func (n note) close() {
 
 // noted is a note as Reap reads it.
 type noted struct {
-	token string // of a command that was starting: its environment has it
+	token string // of a command that was starting: its environment contains it
 	pid   int
 	start uint64
 }
@@ -110,7 +110,7 @@ func boot() string {
 	return strings.ReplaceAll(strings.TrimSpace(string(id)), "-", "")
 }
 
-// procStat is what proc_pid_stat(5) reports a process: fields 3, 6 and 22.
+// procStat is what proc_pid_stat(5) reports about a process: fields 3, 6 and 22.
 type procStat struct {
 	state   byte
 	session int

@@ -12,8 +12,8 @@ import (
 // outputWait is how long Run waits for output that a command's children hold open when the command itself has ended.
 const outputWait = time.Second
 
-// output reads a pipe that a command writes to. A daemonized child keeps the pipe, and would be ended by SIGPIPE at its next write were the
-// pipe closed: what it writes after Run has returned is read and discarded, until it closes the pipe or ends.
+// output reads a pipe that a command writes to. A daemonized child keeps the pipe, and SIGPIPE would end it at its next write if the
+// pipe were closed: what it writes after Run has returned is read and discarded, until it closes the pipe or ends.
 type output struct {
 	r, w *os.File
 	done chan struct{}
@@ -26,7 +26,7 @@ type output struct {
 // outputs are the pipes of one command.
 type outputs []*output
 
-// pipeOutputs returns cmd pipes in place of writers that are not files.
+// pipeOutputs gives cmd pipes in place of writers that are not files.
 func pipeOutputs(cmd *exec.Cmd) (outputs, error) {
 	var all outputs
 	same := sameWriter(cmd.Stdout, cmd.Stderr)

@@ -11,7 +11,7 @@ import (
 )
 
 // Reap kills, with SIGKILL, the processes of the commands recorded in a folder: every process of their sessions, whatever its environment,
-// process group and parent are now. It returns their number when none of them runs any more: a process may start another while it is
+// process group and parent are now. It returns their number when none of them is running any more: a process may start another while it is
 // killed, so Reap repeats until it finds none. Then the folder is empty. Processes that created a session of their own are daemons, and
 // stay. proc is where proc(5) is mounted. The caller must be the only user of the folder.
 func Reap(proc, dir string) (int, error) {
@@ -41,7 +41,7 @@ func Reap(proc, dir string) (int, error) {
 	return len(seen), nil
 }
 
-// A killed process that waits for a disk can take a while to go.
+// A killed process that waits for a disk can take a while to end.
 const (
 	reapTries = 5000
 	reapPause = 2 * time.Millisecond
@@ -124,7 +124,7 @@ func hasToken(environ string, tokens [][]byte) bool {
 
 // endSession kills what is left of a command's session, including processes outside of its process group.
 func endSession(leader int, start uint64) {
-	for range 10 { // what starts another while it is killed leaves that one
+	for range 10 { // a process that starts another while it is killed leaves that one
 		n, err := reapOnce("/proc", []noted{{pid: leader, start: start}}, map[int]bool{})
 		if err != nil || n == 0 {
 			return

@@ -1,4 +1,4 @@
-// Package fault says whose fault an error is, and what to do next.
+// Package fault classifies errors by whose fault they are, and carries a hint on what to do next.
 //
 // It owns one type, Error, and the kinds that drive behaviour: the exit status of a command, whether a pusher sees the cause or a
 // deployment ID, and whether trying again makes sense.

@@ -24,7 +24,7 @@ const (
 	Conflict
 )
 
-// String names the kind as it appears in --json documents.
+// String returns the name of the kind as it appears in --json documents.
 func (k Kind) String() string {
 	switch k {
 	case Usage:
@@ -60,7 +60,7 @@ func (k Kind) ExitCode() int {
 }
 
 // Pos is a place in a file that a user wrote. Line and Col count from 1; 0 means unknown.
-// Text is the line itself, without its end, and is empty where showing it could reveal a secret.
+// Text is the line itself, without its end, and is empty if showing it could reveal a secret.
 type Pos struct {
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
@@ -68,7 +68,7 @@ type Pos struct {
 	Text string `json:"text,omitempty"`
 }
 
-// String is file:line:col, as far as it is known.
+// String returns file:line:col, as far as known.
 func (p Pos) String() string {
 	switch {
 	case p.File == "" && p.Line == 0:
@@ -90,14 +90,14 @@ type Error struct {
 	At   Pos
 	Hint string
 	Err  error
-	// Fix is what should be at the place instead, where that is known.
+	// Fix is what should be at the place instead, if that is known.
 	Fix Fix
 }
 
-// Fix replaces a word on the line of an error. The zero value is none.
+// Fix replaces a word on the line of an error. The zero value replaces nothing.
 type Fix struct{ Old, New string }
 
-// Error is one line: place, operation, cause. The hint is not part of it.
+// Error returns one line: place, operation, cause. The hint is not part of it.
 func (e *Error) Error() string {
 	var parts []string
 	if at := e.At.String(); at != "" {
@@ -118,7 +118,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// New makes an Error of a kind; format and args are those of fmt.Errorf, %w included.
+// New returns an Error of a kind; format and args are those of fmt.Errorf, %w included.
 func New(k Kind, op, format string, args ...any) *Error {
 	return &Error{Op: op, Kind: k, Err: fmt.Errorf(format, args...)}
 }
@@ -130,7 +130,7 @@ func (e *Error) WithHint(format string, args ...any) *Error {
 	return &c
 }
 
-// WithFix returns a copy of e that says which word of its line should be another one.
+// WithFix returns a copy of e that names the word of its line to replace, and its replacement.
 func (e *Error) WithFix(old, new string) *Error {
 	c := *e
 	c.Fix = Fix{old, new}
@@ -183,7 +183,7 @@ func FixOf(err error) (f Fix, ok bool) {
 	return Fix{}, false
 }
 
-// Cause returns what is wrong, without its place, and without the operation where the place is known.
+// Cause returns what is wrong, without its place, and without the operation if the place is known.
 func Cause(err error) string {
 	var f *Error
 	if !errors.As(err, &f) || f.At == (Pos{}) || f.Err == nil {

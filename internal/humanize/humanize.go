@@ -1,4 +1,4 @@
-// Package humanize writes counts, sizes, durations and ages as people read them. It is the one place for that: output, pages and messages agree.
+// Package humanize formats counts, sizes, durations and ages for people. It is the one place for that: output, pages and messages agree.
 package humanize
 
 import (
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Age says how long before now t was: just now, 12s ago, 3m ago, 5h ago, 12d ago, and after two months the day; never for no time.
+// Age returns how long before now t was: just now, 12s ago, 3m ago, 5h ago, 12d ago, and after two months the day; never for no time.
 func Age(now, t time.Time) string {
 	if t.IsZero() {
 		return "never"
@@ -28,7 +28,7 @@ func Age(now, t time.Time) string {
 	}
 }
 
-// Seconds writes a duration as people read it in a column: 0.04s, 12.41s, 3m07s, 2h05m.
+// Seconds formats a duration for a column: 0.04s, 12.41s, 3m07s, 2h05m.
 func Seconds(d time.Duration) string {
 	switch {
 	case d < 100*time.Second:
@@ -40,7 +40,7 @@ func Seconds(d time.Duration) string {
 	}
 }
 
-// Rough writes a duration as people say it: 0.04s, 1.6s, 12s, 3m, 2h.
+// Rough formats a duration for a sentence: 0.04s, 1.6s, 12s, 3m, 2h.
 func Rough(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -56,7 +56,7 @@ func Rough(d time.Duration) string {
 	}
 }
 
-// Count writes n with thousands separated: 5,003.
+// Count formats n with thousands separated: 5,003.
 func Count[T int | int64 | uint64](n T) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -65,7 +65,7 @@ func Count[T int | int64 | uint64](n T) string {
 	return s
 }
 
-// Plural writes "1 file", "3 files", "5,003 files"; many is for words that do not just take an s.
+// Plural returns "1 file", "3 files", "5,003 files"; many is for words that do not just take an s.
 func Plural[T int | int64 | uint64](n T, one string, many ...string) string {
 	word := one + "s"
 	if n == 1 {
@@ -76,7 +76,7 @@ func Plural[T int | int64 | uint64](n T, one string, many ...string) string {
 	return Count(n) + " " + word
 }
 
-// Bytes writes a size as people say it: 812 B, 22 MB, 1.5 GB (powers of 1000).
+// Bytes formats a size: 812 B, 22 MB, 1.5 GB (powers of 1000).
 func Bytes[T int | int64 | uint64](n T) string {
 	f, unit := float64(n), 0
 	units := []string{"B", "kB", "MB", "GB", "TB"}

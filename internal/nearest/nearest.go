@@ -3,8 +3,8 @@ package nearest
 
 import "strings"
 
-// To returns the name that is nearest to what was typed, "" if none is near: about one character in three may differ, and case does not
-// count. Of equally near ones it returns the first.
+// To returns the name that is nearest to what was typed, "" if none is near: about one character in three may differ, and case is
+// ignored. Of equally near ones it returns the first.
 func To(typed string, names []string) string {
 	best, at := "", 1+len(typed)/3
 	for _, n := range names {

@@ -24,11 +24,11 @@ const least = 64 << 10
 // Block is a table of T.
 type Block[T any] struct {
 	s    []T
-	mem  []byte // nil where s is in the heap
+	mem  []byte // nil if s is in the heap
 	stop runtime.Cleanup
 }
 
-// Make returns a table of n zero values. It panics where T has pointers. Where mapping fails it uses the heap.
+// Make returns a table of n zero values. It panics if T has pointers. If mapping fails, it uses the heap.
 func Make[T any](n int) *Block[T] {
 	t := reflect.TypeFor[T]()
 	if pointers(t) {
@@ -50,7 +50,7 @@ func Make[T any](n int) *Block[T] {
 // Slice returns the table. It is valid until Free, and while the caller holds the Block.
 func (b *Block[T]) Slice() []T { return b.s }
 
-// Free frees the memory. A second time, and on nil, it does nothing.
+// Free frees the memory. A second call does nothing, nor does a call on nil.
 func (b *Block[T]) Free() {
 	if b == nil {
 		return

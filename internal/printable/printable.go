@@ -1,4 +1,4 @@
-// Package printable shows text from untrusted sources: names of files and refs, options, addresses, comments of keys.
+// Package printable escapes text from untrusted sources for display: names of files and refs, options, addresses, comments of keys.
 //
 // It owns one rule: what is shown is one line in which every character is visible. A name may hold a line feed, an escape sequence, a character that changes
 // the direction of text (U+202E and the like, UAX #9), or an invisible one; each is written as an escape here.
@@ -16,7 +16,7 @@ import (
 	"unicode/utf8"
 )
 
-// Line is s with every character escaped that is not to be seen as itself: control characters, line feeds among them, as \n, \x1b and the like, format
+// Line returns s with every character escaped that must not be shown as itself: control characters, including line feeds, as \n, \x1b and the like, format
 // characters (Unicode's Cf: bidi controls, zero-width ones) and separators of lines and paragraphs as \u202e, and bytes that are not UTF-8 as \xff. A
 // backslash stays as it is. A text without such characters is returned as it is.
 func Line(s string) string {
@@ -41,7 +41,7 @@ func Line(s string) string {
 	return b.String()
 }
 
-// Rune is r as Line shows it.
+// Rune returns r as Line shows it.
 func Rune(r rune) string {
 	if !Hidden(r) {
 		return string(r)
@@ -66,11 +66,11 @@ func Hidden(r rune) bool {
 	return r < 0x20 || r >= 0x7f && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
-// IsBidiControl reports whether r changes the direction of the text that follows (UAX #9: embeddings, overrides and isolates), so that a line reads
-// differently than it is.
+// IsBidiControl reports whether r changes the direction of the text that follows (UAX #9: embeddings, overrides and isolates), so that a line looks
+// different from what it is.
 func IsBidiControl(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 }
 
-// Lines is Line of each.
+// Lines applies Line to each string.
 func Lines(all []string) []string {
 	out := make([]string, len(all))
 	for i, s := range all {
@@ -79,7 +79,7 @@ func Lines(all []string) []string {
 	return out
 }
 
-// Text is Line of each of the lines of s, whose tabs stay.
+// Text applies Line to each of the lines of s, and keeps their tabs.
 func Text(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return Hidden(r) && r != '\n' && r != '\t' || r == utf8.RuneError }) {
 		return s
@@ -125,19 +125,19 @@ func JSON(doc []byte) []byte {
 
 func beyondASCII(r rune) bool { return r >= 0x7f && Hidden(r) }
 
-// JSONWriter writes to W the result of JSON. Each Write must be of whole characters.
+// JSONWriter writes to W the result of JSON. Each Write must consist of whole characters.
 type JSONWriter struct{ W io.Writer }
 
 // Write implements io.Writer.
 func (w JSONWriter) Write(p []byte) (int, error) { return written(w.W, p, JSON(p)) }
 
-// TextWriter writes to W the result of Text. Each Write must be of whole characters.
+// TextWriter writes to W the result of Text. Each Write must consist of whole characters.
 type TextWriter struct{ W io.Writer }
 
 // Write implements io.Writer.
 func (w TextWriter) Write(p []byte) (int, error) { return written(w.W, p, []byte(Text(string(p)))) }
 
-// written writes out in the place of p.
+// written writes out in place of p.
 func written(w io.Writer, p, out []byte) (int, error) {
 	if _, err := w.Write(out); err != nil {
 		return 0, err
@@ -145,7 +145,7 @@ func written(w io.Writer, p, out []byte) (int, error) {
 	return len(p), nil
 }
 
-// Clip is Line, with no more of s than its first max characters, and an ellipsis where there were more.
+// Clip is Line of at most the first max characters of s, with an ellipsis if there were more.
 func Clip(s string, max int) string {
 	n := 0
 	for i := range s {
@@ -157,12 +157,12 @@ func Clip(s string, max int) string {
 	return Line(s)
 }
 
-// Word is s as one word of a command to type: quoted for a POSIX shell where it needs that, and as $'…' (bash, ksh, zsh) where Line would escape.
+// Word returns s as one word of a command to type: quoted for a POSIX shell if needed, and as $'…' (bash, ksh, zsh) if Line would escape.
 func Word(s string) string {
 	line := Line(s)
 	switch {
 	case line != s:
-		// What Line made of backslashes that were in s must be told from those that it made.
+		// Backslashes that were in s must be distinguished from those that Line added.
 		var b strings.Builder
 		for rest := s; rest != ""; {
 			i := strings.IndexAny(rest, `\'`)
@@ -190,7 +190,7 @@ func hex(v uint64, digits int) string {
 	return strings.Repeat("0", max(0, digits-len(s))) + s
 }
 
-// Shorten is s, where it has more than n characters the first n-1 of them and an ellipsis. It escapes nothing.
+// Shorten returns s, or if it has more than n characters the first n-1 of them and an ellipsis. It escapes nothing.
 func Shorten(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// failing is the error of the first operand that refuses every operation.
+// failing returns the error of the first operand that refuses every operation.
 func failing(vals ...any) error {
 	for _, v := range vals {
 		if f, ok := v.(Failer); ok {
@@ -187,7 +187,7 @@ func (o *Ops) Mul(a, b any) (any, error) {
 	return nil, badOperands("*", a, b)
 }
 
-// repeat is seq * n.
+// repeat returns seq * n.
 func (o *Ops) repeat(seq, n any) (any, bool, error) {
 	if !IsInt(n) {
 		return nil, false, nil
@@ -239,7 +239,7 @@ func (o *Ops) repeat(seq, n any) (any, bool, error) {
 	return ListOf(out), true, nil
 }
 
-// tooMuch is the error of asking for more memory than any budget has.
+// tooMuch returns the error of requesting more memory than any budget has.
 func (o *Ops) tooMuch() error {
 	return Errorf(LimitError, "too much memory for values")
 }

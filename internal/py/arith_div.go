@@ -102,7 +102,7 @@ func intDivmod(a, b any) (q, m *big.Int, err error) {
 	return q, m, nil
 }
 
-// Mod returns a % b: formatting where a is a string.
+// Mod returns a % b: formatting if a is a string.
 func (o *Ops) Mod(a, b any) (any, error) {
 	if x, ok := a.(int64); ok {
 		if y, ok := b.(int64); ok && y > 0 {
@@ -187,7 +187,7 @@ func (o *Ops) Pow(a, b any) (any, error) {
 	return r, nil
 }
 
-// Neg is -v.
+// Neg returns -v.
 func (o *Ops) Neg(v any) (any, error) {
 	switch x := v.(type) {
 	case float64:
@@ -201,7 +201,7 @@ func (o *Ops) Neg(v any) (any, error) {
 	return nil, Errorf(TypeError, "bad operand type for unary -: '%s'", TypeName(v))
 }
 
-// Pos is +v.
+// Pos returns +v.
 func (o *Ops) Pos(v any) (any, error) {
 	switch x := v.(type) {
 	case float64:
@@ -215,7 +215,7 @@ func (o *Ops) Pos(v any) (any, error) {
 	return nil, Errorf(TypeError, "bad operand type for unary +: '%s'", TypeName(v))
 }
 
-// Round is round(v, digits): half to even, on the exact value of the float. digits is nil for round(v), an int.
+// Round returns round(v, digits): half to even, on the exact value of the float. digits is nil for round(v), an int.
 func (o *Ops) Round(v any, digits *int) (any, error) {
 	if IsInt(v) {
 		b := toBig(v)
@@ -246,7 +246,7 @@ func (o *Ops) Round(v any, digits *int) (any, error) {
 	return roundFloat(f, *digits), nil
 }
 
-// FloatToInt is int(f).
+// FloatToInt returns int(f).
 func FloatToInt(f float64) (any, error) {
 	if math.IsNaN(f) {
 		return nil, Errorf(ValueError, "cannot convert float NaN to integer")

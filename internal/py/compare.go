@@ -12,7 +12,7 @@ func Equal(a, b any) bool {
 	return err == nil && eq
 }
 
-// compared are the bytes of two texts that a comparison reads in the time of a step.
+// compared is the number of bytes of two texts that a comparison reads in the time of a step.
 const compared = 1024
 
 // Equal returns a == b.
@@ -156,7 +156,7 @@ func numCompare(a, b any) (c int, ok bool) {
 	return ra.Cmp(rb), true
 }
 
-// exact returns a finite number as a big.Float that loses nothing.
+// exact returns a finite number as a big.Float without loss.
 func exact(v any) (*big.Float, bool) {
 	if f, ok := v.(float64); ok {
 		return new(big.Float).SetFloat64(f), true
@@ -173,7 +173,7 @@ func exact(v any) (*big.Float, bool) {
 }
 
 // Compare orders a and b as Python's < does for numbers, strings, lists and tuples (-1, 0, 1), within limits; other pairs are a
-// TypeError worded for op ("<", "<=", ">", ">="). A NaN gives 2: no order holds.
+// TypeError worded for op ("<", "<=", ">", ">="). A NaN yields 2: no order holds.
 func (o *Ops) Compare(a, b any, op string) (int, error) { return o.compare(a, b, op, 0) }
 
 func (o *Ops) compare(a, b any, op string, depth int) (int, error) {

@@ -11,7 +11,7 @@ const longText = 4096
 // Concat returns the texts one after the other.
 //
 // A template that builds a long text piece by piece (s = s ~ piece) would copy all of it for each piece. So the buffer of the last long
-// result is kept, with spare room once it was appended to: where the first text is that result, only the rest is written, after the part
+// result is kept, with spare room once it was appended to: if the first text is that result, only the rest is written, after the part
 // that older texts in the same buffer can see.
 func (o *Ops) Concat(parts ...string) (string, error) {
 	n := 0
@@ -34,7 +34,7 @@ func (o *Ops) Concat(parts ...string) (string, error) {
 			return "", err
 		}
 		buf = append(make([]byte, 0, room), buf...)
-	} else if err := o.Step((n - len(buf)) / copied); err != nil { // the room was charged when it was made
+	} else if err := o.Step((n - len(buf)) / copied); err != nil { // the room was already charged when it was allocated
 		return "", err
 	}
 	for _, p := range parts {

@@ -19,7 +19,7 @@ func fromNumber(s string) any {
 	return f
 }
 
-// DeepCopy is copy.deepcopy(v): containers are copied, shared and cyclic ones stay so; objects are shared.
+// DeepCopy returns copy.deepcopy(v): containers are copied, and shared and cyclic ones stay so; objects are shared.
 func DeepCopy(v any) any { return deepCopy(v, map[any]any{}) }
 
 func deepCopy(v any, memo map[any]any) any {

@@ -17,7 +17,7 @@ type Dict struct {
 	ordered bool // an OrderedDict
 }
 
-// KeepOrder makes d an OrderedDict to what asks for that: YAML is written in its order, not in that of the keys.
+// KeepOrder makes d an OrderedDict for code that checks for that: YAML is written in its order, not in that of the keys.
 func (d *Dict) KeepOrder() { d.ordered = true }
 
 // KeepsOrder reports whether KeepOrder was called for d, or for the dict that d is a copy of.
@@ -42,8 +42,8 @@ type (
 // Item is one entry of a Dict.
 type Item struct{ Key, Value any }
 
-// NewDict makes an empty dict, or one of alternating keys and values; an unhashable key or a missing value panics,
-// as that is an error in the calling program.
+// NewDict returns an empty dict, or one of alternating keys and values; an unhashable key or a missing value panics,
+// because it is an error in the calling program.
 func NewDict(kv ...any) *Dict {
 	d := &Dict{}
 	if len(kv)%2 != 0 {
@@ -57,7 +57,7 @@ func NewDict(kv ...any) *Dict {
 	return d
 }
 
-// maxTupleKey bounds the encoded form of a tuple used as a key: nested tuples can grow exponentially.
+// maxTupleKey limits the encoded form of a tuple used as a key: nested tuples can grow exponentially.
 const maxTupleKey = 1 << 16
 
 // hashKey returns the comparable form of a key.
@@ -111,7 +111,7 @@ func hashKey(k any) (any, error) {
 	return k, nil
 }
 
-// Unhashable is an object that decides whether it can be a key; the error says why not.
+// Unhashable is an object that decides whether it can be a key; the error is the reason why not.
 type Unhashable interface{ HashError() error }
 
 func encodeKey(b []byte, v any, depth int) ([]byte, error) {
@@ -156,7 +156,7 @@ func encodeKey(b []byte, v any, depth int) ([]byte, error) {
 	return b, nil
 }
 
-// Hashable is nil if v can be a key, else the TypeError that Python raises.
+// Hashable returns nil if v can be a key, otherwise the TypeError that Python raises.
 func Hashable(v any) error {
 	_, err := hashKey(v)
 	return err
@@ -203,13 +203,13 @@ func (d *Dict) Len() int {
 	return d.live
 }
 
-// Get returns the value of a key; ok is false if there is none, or where the key cannot be one.
+// Get returns the value of a key; ok is false if there is none, or if the key cannot be one.
 func (d *Dict) Get(key any) (v any, ok bool) {
 	v, ok, _ = d.Lookup(key)
 	return v, ok
 }
 
-// Lookup is Get that tells an unhashable key (a TypeError) from a missing one.
+// Lookup is Get that distinguishes an unhashable key (a TypeError) from a missing one.
 func (d *Dict) Lookup(key any) (v any, ok bool, err error) {
 	if d == nil {
 		return nil, false, nil
@@ -239,13 +239,13 @@ func (d *Dict) GetStr(key string) (v any, ok bool) {
 	return nil, false
 }
 
-// Has reports whether the key is there.
+// Has reports whether the key exists.
 func (d *Dict) Has(key any) bool {
 	_, ok := d.Get(key)
 	return ok
 }
 
-// Set gives a key a value, at the end of the order where the key is new. The error is Python's TypeError for an
+// Set gives a key a value, at the end of the order if the key is new. The error is Python's TypeError for an
 // unhashable key.
 func (d *Dict) Set(key, val any) error {
 	if i, ok := key.(int); ok {
@@ -307,13 +307,13 @@ func (d *Dict) reindex() {
 	}
 }
 
-// Delete removes a key; false if it was not there.
+// Delete removes a key; it returns false if there was none.
 func (d *Dict) Delete(key any) bool {
 	_, ok := d.Pop(key)
 	return ok
 }
 
-// Pop removes a key and gives its value; ok is false if it was not there.
+// Pop removes a key and returns its value; ok is false if there was none.
 func (d *Dict) Pop(key any) (v any, ok bool) {
 	if d == nil {
 		return nil, false
@@ -343,7 +343,7 @@ func (d *Dict) Pop(key any) (v any, ok bool) {
 // Clear removes every key.
 func (d *Dict) Clear() { *d = Dict{} }
 
-// Keys returns the keys in order, in a slice of their own.
+// Keys returns the keys in order, in a new slice.
 func (d *Dict) Keys() []any {
 	out := make([]any, 0, d.Len())
 	for _, e := range d.all() {
@@ -354,7 +354,7 @@ func (d *Dict) Keys() []any {
 	return out
 }
 
-// Values returns the values in the order of the keys, in a slice of their own.
+// Values returns the values in the order of the keys, in a new slice.
 func (d *Dict) Values() []any {
 	out := make([]any, 0, d.Len())
 	for _, e := range d.all() {
@@ -365,7 +365,7 @@ func (d *Dict) Values() []any {
 	return out
 }
 
-// Items returns the entries in order, in a slice of their own.
+// Items returns the entries in order, in a new slice.
 func (d *Dict) Items() []Item {
 	out := make([]Item, 0, d.Len())
 	for _, e := range d.all() {
@@ -383,7 +383,7 @@ func (d *Dict) all() []entry {
 	return d.entries
 }
 
-// Range calls fn for each entry in order until it gives false. fn must not add or remove keys.
+// Range calls fn for each entry in order until it returns false. fn must not add or remove keys.
 func (d *Dict) Range(fn func(key, val any) bool) {
 	for _, e := range d.all() {
 		if e.norm != nil && !fn(e.key, e.val) {
@@ -392,7 +392,7 @@ func (d *Dict) Range(fn func(key, val any) bool) {
 	}
 }
 
-// Copy returns a shallow copy. A nil Dict gives an empty one.
+// Copy returns a shallow copy. A nil Dict yields an empty one.
 func (d *Dict) Copy() *Dict {
 	out := &Dict{ordered: d.KeepsOrder()}
 	out.Update(d)

@@ -6,12 +6,12 @@
 //
 // It owns: those types, conversion to and from Go and JSON, str() and repr(), comparison, arithmetic,
 // slicing, % and str.format formatting, and the methods of str, dict, list, tuple, int and float. The
-// reference is CPython 3.11; messages of errors are CPython's own where a template author would meet them.
+// reference is CPython 3.11; error messages are CPython's own if a template author can meet them.
 //
 // It never touches: files, the environment, the clock, Salt. It has no package state.
 //
 // Invariants: a Dict keeps insertion order, and 1, 1.0 and True are one key, as in Python. An int64 is
-// never held in a *big.Int: every operation gives the smallest form (see Norm). An error text never
+// never held in a *big.Int: every operation returns the smallest form (see Norm). An error text never
 // holds the value of a variable.
 //
 // Limits: operations that can be made to allocate or to run without end are methods of Ops, which charges

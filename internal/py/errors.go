@@ -20,18 +20,18 @@ const (
 	RecursionError    ErrType = "RecursionError"
 	RuntimeError      ErrType = "RuntimeError"
 	UnicodeError      ErrType = "UnicodeError"
-	// LimitError is ours: a budget of Ops is spent.
+	// LimitError is ours: a budget of Ops is used up.
 	LimitError ErrType = "LimitError"
 )
 
-// Error is a Python exception: its class and its message. Where CPython would show a value (the key of a KeyError, the
-// text that is not a number) the message says it in other words.
+// Error is a Python exception: its class and its message. If CPython would show a value (the key of a KeyError, the
+// text that is not a number), the message is worded differently.
 type Error struct {
 	Type ErrType
 	Msg  string
 }
 
-// Error is "Class: message", as the last line of a Python traceback.
+// Error returns "Class: message", as the last line of a Python traceback.
 func (e *Error) Error() string {
 	if e.Msg == "" {
 		return string(e.Type)
@@ -39,7 +39,7 @@ func (e *Error) Error() string {
 	return string(e.Type) + ": " + e.Msg
 }
 
-// Errorf makes an exception of class t; args must not be values of variables.
+// Errorf returns an exception of class t; args must not be values of variables.
 func Errorf(t ErrType, format string, args ...any) *Error {
 	if len(args) == 0 {
 		return &Error{Type: t, Msg: format}

@@ -2,7 +2,7 @@ package py
 
 import "strings"
 
-// ReEscape is re.escape: a pattern that matches s and nothing else. Source: Python documentation, re.
+// ReEscape returns re.escape(s): a pattern that matches s and nothing else. Source: Python documentation, re.
 func ReEscape(s string) string {
 	var b strings.Builder
 	for _, r := range s {

@@ -55,7 +55,7 @@ func (o *Ops) Slice(v any) ([]any, error) {
 		if err := o.allocItems(1); err != nil {
 			return nil, err
 		}
-		if _, made := e.(string); made { // a value of its own for each character
+		if _, made := e.(string); made { // a new value for each character
 			if err := o.Step(2); err != nil {
 				return nil, err
 			}
@@ -85,7 +85,7 @@ type listIter struct {
 	pos int
 }
 
-// Next implements Iterator; items appended on the way are seen, as in Python.
+// Next implements Iterator; items appended meanwhile are seen, as in Python.
 func (it *listIter) Next() (any, bool, error) {
 	if it.pos >= len(it.l.items) {
 		return nil, false, nil
@@ -108,10 +108,10 @@ func (it *sliceIter) Next() (any, bool, error) {
 	return it.items[it.pos-1], true, nil
 }
 
-// NewIter iterates over a slice.
+// NewIter returns an iterator over a slice.
 func NewIter(items []any) Iterator { return &sliceIter{items: items} }
 
-// IterFunc makes an iterator of a function with Next's contract.
+// IterFunc returns an iterator from a function with Next's contract.
 func IterFunc(next func() (any, bool, error)) Iterator { return funcIter(next) }
 
 type funcIter func() (any, bool, error)
@@ -237,7 +237,7 @@ func (r *Range) Contains(v any) (bool, error) {
 	return n <= r.Start && n > r.Stop && (r.Start-n)%-r.Step == 0, nil
 }
 
-// Equal implements Equaler: ranges are equal when their items are.
+// Equal implements Equaler: ranges are equal if their items are.
 func (r *Range) Equal(other any) (bool, error) {
 	q, ok := other.(*Range)
 	if !ok || r.len() != q.len() {

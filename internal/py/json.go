@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// JSONOptions are those of Python's json.dumps; the zero value is its defaults.
+// JSONOptions are those of Python's json.dumps; the zero value has its defaults.
 type JSONOptions struct {
 	// Pretty puts every item on its own line, indented by Indent per level (indent=N or indent="…").
 	Pretty bool
@@ -80,7 +80,7 @@ func (w *jsonWriter) write(v any) error {
 	from := w.b.Len()
 	switch x := v.(type) {
 	case string:
-		if err := w.ops.Touch(4 * len(x)); err != nil { // a character to escape takes longer than to copy
+		if err := w.ops.Touch(4 * len(x)); err != nil { // a character to escape takes longer than one to copy
 			return err
 		}
 		w.str(x)

@@ -12,7 +12,7 @@ import (
 // JSONDecodeError. Source: Python documentation, json; CPython 3.11, Modules/_json.c.
 func FromJSON(s string) (any, error) { return LoadJSON(s, true) }
 
-// LoadJSON is json.loads(s, strict=strict): where it is not strict, strings may hold control characters.
+// LoadJSON is json.loads(s, strict=strict): if it is not strict, strings may contain control characters.
 func LoadJSON(s string, strict bool) (v any, err error) {
 	d := &jsonDecoder{s: s, strict: strict}
 	defer func() {
@@ -65,7 +65,7 @@ func (d *jsonDecoder) space() {
 	}
 }
 
-// is takes a character where it is next.
+// is consumes a character if it is next.
 func (d *jsonDecoder) is(c byte) bool {
 	if d.at < len(d.s) && d.s[d.at] == c {
 		d.at++
@@ -187,7 +187,7 @@ func (d *jsonDecoder) array(depth int) any {
 	}
 }
 
-// text reads a string, whose opening quote is read.
+// text reads a string whose opening quote is already read.
 func (d *jsonDecoder) text() string {
 	begin := d.at - 1
 	start := d.at
@@ -248,7 +248,7 @@ func (d *jsonDecoder) escape(b *strings.Builder, begin int) {
 	b.WriteRune(r) // a lone surrogate, which no text here can hold, becomes U+FFFD
 }
 
-// unit reads four hexadecimal digits and stays before them; it is negative if there are none.
+// unit reads four hexadecimal digits without consuming them; it returns a negative number if there are none.
 func (d *jsonDecoder) unit() rune {
 	if len(d.s)-d.at < 5 { // the closing quote is part of it
 		return -1

@@ -6,10 +6,10 @@ type List struct{ items []any }
 // Tuple is a Python tuple. It must not be written to once it is shared.
 type Tuple []any
 
-// NewList makes a list of its arguments.
+// NewList returns a list of its arguments.
 func NewList(items ...any) *List { return &List{items: items} }
 
-// ListOf makes a list that takes over the slice; the caller must not use it any more.
+// ListOf returns a list that takes ownership of the slice; the caller must not use it any more.
 func ListOf(items []any) *List { return &List{items: items} }
 
 // Len returns the number of items.

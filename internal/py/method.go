@@ -81,7 +81,7 @@ func (o *Ops) Attr(v any, name string) (attr any, ok bool, err error) {
 	return nil, false, nil
 }
 
-// boundMethod is a method taken off its object without calling it.
+// boundMethod is a method that was read from its object without a call.
 type boundMethod struct {
 	ops  *Ops
 	self any

@@ -23,7 +23,7 @@ func IsInt(v any) bool {
 	return false
 }
 
-// toBig returns an int or bool as a big.Int, which is not to be written to; nil for anything else.
+// toBig returns an int or bool as a big.Int, which must not be written to; nil for anything else.
 func toBig(v any) *big.Int {
 	switch x := v.(type) {
 	case int64:

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// maxPrecision bounds the digits asked for in formats.
+// maxPrecision limits the digits requested in formats.
 const maxPrecision = 100000
 
 // floatDigits formats |f| as C's printf does for e, f, g and their upper-case forms; alt keeps the point and g's zeros.

@@ -16,7 +16,7 @@ type Func struct {
 	Fn   func(ctx context.Context, args []any, kw *Dict) (any, error)
 }
 
-// NewFunc makes a Func.
+// NewFunc returns a Func.
 func NewFunc(name string, fn func(ctx context.Context, args []any, kw *Dict) (any, error)) *Func {
 	return &Func{Name: name, Fn: fn}
 }
@@ -53,7 +53,7 @@ type Indexer interface {
 // Iterable is an object that can be iterated over.
 type Iterable interface{ Iter() (Iterator, error) }
 
-// Iterator gives one value after the other; ok is false at the end.
+// Iterator returns one value after the other; ok is false at the end.
 type Iterator interface {
 	Next() (v any, ok bool, err error)
 }
@@ -61,7 +61,7 @@ type Iterator interface {
 // Sizer is an object with a length.
 type Sizer interface{ Len() (int, error) }
 
-// Truther is an object that decides its own truth; without it, an object with a length is true when that is
+// Truther is an object that decides its own truth; without it, an object with a length is true if that is
 // not 0, and any other object is true.
 type Truther interface{ Truth() (bool, error) }
 
@@ -115,7 +115,7 @@ func TypeName(v any) string {
 	return "object"
 }
 
-// Norm returns the smallest form of an integer: int64 where it fits, else the *big.Int itself.
+// Norm returns the smallest form of an integer: int64 if it fits, otherwise the *big.Int itself.
 func Norm(b *big.Int) any {
 	if b.IsInt64() {
 		return b.Int64()

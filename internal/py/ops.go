@@ -9,32 +9,32 @@ import (
 
 // Ops performs Python's operations within a budget. A nil *Ops has no limits. An Ops is for one goroutine.
 //
-// Memory is charged before it is allocated. When the charges reach the limit, a garbage collection tells what is still in use, and the rest
-// is credited; growth of the whole program since the beginning counts, so that the limit holds whatever else it does.
+// Memory is charged before it is allocated. When the charges reach the limit, a garbage collection determines what is still in use, and the rest
+// is credited; growth of the whole program since the beginning counts, so that the limit holds whatever else the program does.
 type Ops struct {
 	ctx   context.Context
 	fuel  int64
 	bytes int64 // left to charge
-	rest  int64 // left to charge when the program's memory has been looked at, 0 from then on
+	rest  int64 // left to charge once the program's memory has been measured, 0 from then on
 	most  int64 // the limit of bytes
-	base  int64 // bytes that the program had in use when it was looked at first
+	base  int64 // bytes that the program had in use when it was first measured
 	tick  int64
-	// The time that the work may take: since began, but for what was waited for elsewhere.
+	// The time that the work may take: since began, except for time spent waiting elsewhere.
 	began  time.Time
 	limit  time.Duration
 	waited time.Duration
 	long   []byte // the last long result of Concat
-	// Missing, where not nil, is what a field of str.format() is that the value has not; without it that is an error.
+	// Missing, if not nil, is the value of a field of str.format() that the value does not have; without it that is an error.
 	Missing func(v, key any) any
 }
 
-// maxDepth bounds how deep containers may nest in str(), ==, sorting and JSON.
+// maxDepth limits how deep containers may nest in str(), ==, sorting and JSON.
 const maxDepth = 500
 
-// maxBits bounds integers: beyond it, arithmetic on a hostile number would take seconds.
+// maxBits limits integers: beyond it, arithmetic on a hostile number would take seconds.
 const maxBits = 1 << 17
 
-// NewOps makes a budget of fuel (steps of work) and bytes (memory of new values); ctx ends it early.
+// NewOps returns a budget of fuel (steps of work) and bytes (memory of new values); ctx ends it early.
 func NewOps(ctx context.Context, fuel, bytes int64) *Ops {
 	first := bytes / unmeasured
 	return &Ops{ctx: ctx, fuel: fuel, bytes: first, rest: bytes - first, most: bytes, tick: tickEvery}
@@ -47,7 +47,7 @@ const unmeasured = 64
 // SetTime limits the time of the work from now on. Time in Wait does not count.
 func (o *Ops) SetTime(limit time.Duration) { o.began, o.limit = time.Now(), limit }
 
-// Wait calls a function whose time is not that of the work, such as one that runs a program.
+// Wait calls a function whose time does not count as work, such as one that runs a program.
 func (o *Ops) Wait(fn func() (any, error)) (any, error) {
 	if o == nil || o.limit == 0 {
 		return fn()
@@ -89,7 +89,7 @@ func (o *Ops) slowStep() error {
 	return nil
 }
 
-// stepNanos is about what a step takes.
+// stepNanos is about how long a step takes.
 const stepNanos = 100
 
 // Work charges work that takes about so many nanoseconds.
@@ -98,10 +98,10 @@ func (o *Ops) Work(nanos int) error { return o.Step(nanos / stepNanos) }
 // Touch charges reading n bytes of a value.
 func (o *Ops) Touch(n int) error { return o.Step(n / touched) }
 
-// touched are the bytes of a text that an operation on it reads in the time of a step.
+// touched is the number of bytes of a text that an operation on it reads in the time of a step.
 const touched = 32
 
-// Called charges a step, and reading the value and the arguments that a filter, a test or a method is given.
+// Called charges a step, and reading the value and the arguments of a filter, a test or a method.
 func (o *Ops) Called(v any, args []any) error {
 	if err := o.Step(1); err != nil {
 		return err
@@ -152,13 +152,13 @@ func (o *Ops) Alloc(n int) error {
 	return nil
 }
 
-// copied are the bytes that are written to new memory in the time of a step, collected the steps that a collection takes.
+// copied is the number of bytes that are written to new memory in the time of a step, collected the steps that a collection takes.
 const (
 	copied    = 256
 	collected = 20_000
 )
 
-// reclaim credits what was charged and is not in use any more, so that n bytes can be charged.
+// reclaim credits what was charged and is no longer in use, so that n bytes can be charged.
 func (o *Ops) reclaim(n int) error {
 	if o.rest > 0 {
 		o.base = inUse()
@@ -193,7 +193,7 @@ func inUse() int64 {
 	return int64(sample[0].Value.Uint64())
 }
 
-// Context returns the context the budget ends with; Background for a nil Ops.
+// Context returns the context that the budget ends with; Background for a nil Ops.
 func (o *Ops) Context() context.Context {
 	if o == nil || o.ctx == nil {
 		return context.Background()
@@ -201,7 +201,7 @@ func (o *Ops) Context() context.Context {
 	return o.ctx
 }
 
-// itemBytes is what one slot of a list costs, entryBytes one entry of a dict.
+// itemBytes is the cost of one slot of a list, entryBytes that of one entry of a dict.
 const (
 	itemBytes  = 32
 	entryBytes = 128

@@ -11,7 +11,7 @@ type percent struct {
 	ops  *Ops
 	b    strings.Builder
 	vals []any // what is left of the values
-	dict any   // the mapping of %(name)s, nil where v is none
+	dict any   // the mapping of %(name)s, nil if v is not one
 	one  bool  // v is a single value
 }
 
@@ -94,7 +94,7 @@ func (p *percent) number(s string) (n, used int, err error) {
 	return n, used, nil
 }
 
-// maxWidth bounds the width of a formatted field.
+// maxWidth limits the width of a formatted field.
 const maxWidth = 1 << 31
 
 // keyed returns the value of the key in parentheses that a conversion begins with, and how long that is; 0 if there is none.
@@ -129,7 +129,7 @@ func (p *percent) keyed(s string) (value any, n int, err error) {
 	return v, j + 1, nil
 }
 
-// spec formats one conversion after its %; it gives how long it is in the format.
+// spec formats one conversion after its %; it returns its length in the format.
 func (p *percent) spec(s string) (int, error) {
 	incomplete := Errorf(ValueError, "incomplete format")
 	value, i, err := p.keyed(s)

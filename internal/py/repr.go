@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Str is str(v) without limits; an object whose str() fails gives "".
+// Str is str(v) without limits; it returns "" for an object whose str() fails.
 func Str(v any) string {
 	s, err := (*Ops)(nil).Str(v)
 	if err != nil {
@@ -18,7 +18,7 @@ func Str(v any) string {
 	return s
 }
 
-// Repr is repr(v) without limits; an object whose repr() fails gives "".
+// Repr is repr(v) without limits; it returns "" for an object whose repr() fails.
 func Repr(v any) string {
 	s, err := (*Ops)(nil).Repr(v)
 	if err != nil {
@@ -62,8 +62,8 @@ func (o *Ops) Repr(v any) (string, error) {
 	return r.b.String(), nil
 }
 
-// Printable is str(v) of a container whose dicts write a text by themselves where text gives ok, as Salt's PrintableDict
-// does; a dict that holds a value writes that by its str(), not its repr().
+// Printable is str(v) of a container whose dicts write a text by themselves if text returns ok, as Salt's PrintableDict
+// does; a dict that holds a value writes it by its str(), not its repr().
 func (o *Ops) Printable(v any, text func(s string) (string, bool)) (string, error) {
 	r := reprer{ops: o, text: text}
 	_, r.plain = v.(*Dict)
@@ -135,7 +135,7 @@ func (r *reprer) push(v any) error {
 
 func (r *reprer) leave() { r.stack = r.stack[:len(r.stack)-1] }
 
-// inside writes a container that may hold itself, for which again stands then.
+// inside writes a container that may hold itself, which is then written as again.
 func (r *reprer) inside(v any, again string, write func() error) error {
 	from := r.b.Len()
 	cycle, err := r.enter(v)

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Set is a Python set. Its order, which Python leaves open, is that in which the members came; whole numbers that are not
-// negative are in order, as CPython has small ones.
+// Set is a Python set. Its order, which Python does not define, is that in which the members were added; non-negative
+// whole numbers are in order, as CPython orders small ones.
 type Set struct{ members *Dict }
 
 // NewSet is set(items). The error is Python's TypeError for a member that cannot be one.
@@ -45,7 +45,7 @@ func (s *Set) Len() (int, error) { return s.members.Len(), nil }
 // Iter implements Iterable.
 func (s *Set) Iter() (Iterator, error) { return NewIter(s.members.Keys()), nil }
 
-// Items returns the members, in a slice of their own.
+// Items returns the members, in a new slice.
 func (s *Set) Items() []any { return s.members.Keys() }
 
 // Contains implements Container.
@@ -142,7 +142,7 @@ func IntText(s string, base int) bool {
 	return err == nil
 }
 
-// Digits reports whether a text is str.isdigit() and, if so, its number where that fits.
+// Digits reports whether a text is str.isdigit() and, if so, its number if that fits.
 func Digits(s string) (n int64, ok bool) {
 	is := strIs("isdigit")
 	if !is(s) {

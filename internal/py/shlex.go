@@ -2,7 +2,7 @@ package py
 
 import "strings"
 
-// ShlexSplit is shlex.split: words as a shell would make them, without expansions. A quotation that does not end is a ValueError, whose message says so.
+// ShlexSplit is shlex.split: words as a shell would split them, without expansions. An unterminated quotation is a ValueError, whose message reports that.
 // Source: Python documentation, shlex, parsing rules of POSIX mode.
 func ShlexSplit(s string) ([]string, error) {
 	var out []string

@@ -98,7 +98,7 @@ func fieldParts(body string) (name string, conv byte, spec string, err error) {
 	return name, conv, spec, nil
 }
 
-// field formats a replacement field after its brace; it gives how long it is.
+// field formats a replacement field after its brace; it returns its length.
 func (f *formatter) field(s string, depth int) (string, int, error) {
 	nest, end := 1, 0
 	bracket := false

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// strFn is a method of str whose arguments were counted.
+// strFn is a method of str whose arguments are already counted.
 type strFn func(o *Ops, s string, p []any) (any, error)
 
-// strM makes a method of str of a function: required to most positional arguments.
+// strM returns a method of str from a function: required to most positional arguments.
 func strM(required, most int, fn strFn) method {
 	return func(o *Ops, self any, a args) (any, error) {
 		p, err := a.positional(required, most)
@@ -207,7 +207,7 @@ func Capitalize(s string) string {
 	return head + Lower(s[n:])
 }
 
-// strIs returns the methods that test what a string is made of.
+// strIs returns the methods that test what characters a string consists of.
 func strIs(name string) func(string) bool {
 	all := func(ok func(rune) bool) func(string) bool {
 		return func(s string) bool {

@@ -80,7 +80,7 @@ func strSplit(o *Ops, self any, a args) (any, error) {
 		if err := o.Work(16 * len(s)); err != nil {
 			return nil, err
 		}
-		// Charged before the parts are made: they take more room than the text.
+		// Charged before the parts are allocated: they take more room than the text.
 		if err := o.allocItems(min(countWords(s), limit)); err != nil {
 			return nil, err
 		}
@@ -246,7 +246,7 @@ func strStrip(_ *Ops, self any, a args) (any, error) {
 	return s, nil
 }
 
-// window returns the part of s that optional start and end arguments leave, and the character it starts at.
+// window returns the part of s that optional start and end arguments select, and the character it starts at.
 func window(s string, start, end any) (part string, from int, ok bool, err error) {
 	n := StrLen(s)
 	if start == Unset {

@@ -36,7 +36,7 @@ func isASCII(s string) bool {
 	return true
 }
 
-// chars cuts a string into its characters.
+// chars splits a string into its characters.
 func chars(s string) []string {
 	out := make([]string, 0, len(s))
 	for s != "" {
@@ -47,7 +47,7 @@ func chars(s string) []string {
 	return out
 }
 
-// runeOffset returns the byte where character i starts; len(s) where there are fewer.
+// runeOffset returns the byte where character i starts; len(s) if there are fewer.
 func runeOffset(s string, i int) int {
 	if isASCII(s) {
 		return min(i, len(s))
@@ -186,7 +186,7 @@ func sliceBounds(start, stop, step any, n int) (from, to, by int, err error) {
 	return
 }
 
-// SliceOf is v[start:stop:step]; nil stands for a bound that was left out.
+// SliceOf is v[start:stop:step]; nil is an omitted bound.
 func (o *Ops) SliceOf(v, start, stop, step any) (any, error) {
 	if err := o.Read(v); err != nil {
 		return nil, err
@@ -261,7 +261,7 @@ func (o *Ops) sliceStr(s string, start, stop, step any) (any, error) {
 	return b.String(), nil
 }
 
-// AsDict is dict(v): of a mapping, or of an iterable of pairs. A dict is given as it is, not copied.
+// AsDict is dict(v): of a mapping, or of an iterable of pairs. A dict is returned as it is, not copied.
 func (o *Ops) AsDict(v any) (*Dict, error) {
 	switch x := v.(type) {
 	case *Dict:

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Traverse finds a value by a path of keys with a delimiter between them; a whole number steps into a
-// list, and a list of one-key mappings is searched for the key. No delimiter means a colon.
+// Traverse finds a value by a path of keys separated by a delimiter; a whole number steps into a
+// list, and a list of one-key mappings is searched for the key. An empty delimiter means a colon.
 // Source: Salt documentation, pillar.get and grains.get.
 func Traverse(v any, path, delimiter string) (any, bool) {
 	if delimiter == "" {

@@ -2,7 +2,7 @@ package py
 
 import "reflect"
 
-// dictView is what d.keys(), d.values() and d.items() give: a live view of the dict.
+// dictView is the result of d.keys(), d.values() and d.items(): a live view of the dict.
 type dictView struct {
 	d    *Dict
 	kind string // "keys", "values" or "items"
@@ -34,7 +34,7 @@ func (v dictView) values() []any {
 	return out
 }
 
-// Iter implements Iterable: like Python's, it fails when the dict changes size on the way.
+// Iter implements Iterable: as in Python, it fails if the dict changes size meanwhile.
 func (v dictView) Iter() (Iterator, error) { return &dictIter{v: v, size: v.d.Len()}, nil }
 
 type dictIter struct {

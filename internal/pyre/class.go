@@ -9,7 +9,7 @@ import (
 
 func isWord(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r) }
 
-// set returns what \d and its like are inside brackets; ok is false for other letters.
+// set returns what \d and the like are inside brackets; ok is false for other letters.
 func (t *translator) set(c byte) (in string, ok bool) {
 	ascii := map[byte]string{'d': `0-9`, 'w': `0-9A-Za-z_`, 's': ` \t\n\r\f\x0b`}
 	long := map[byte]string{'d': `\p{Nd}`, 'w': `\p{L}\p{N}_`, 's': `\t\n\x0b\f\r\x1c-\x1f \x85\xa0\p{Z}`}
@@ -43,7 +43,7 @@ func (t *translator) escape() error {
 		text := map[byte]string{'A': `\A`, 'Z': `\z`, 'b': `\b`, 'B': `\B`}[c]
 		if c|0x20 == 'b' {
 			t.boundary = t.boundary || !t.ascii
-			if t.engine == backtrack { // whose own idea of a word is another one
+			if t.engine == backtrack { // which has another definition of a word
 				w, _ := t.set('w')
 				text = strings.ReplaceAll(`(?:(?<=[W])(?![W])|(?<![W])(?=[W]))`, "W", w)
 				if c == 'B' {

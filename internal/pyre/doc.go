@@ -4,7 +4,7 @@
 // look-around, a back reference, a condition or an atomic group is run by a backtracking engine, whose text and time are
 // limited. The result does not depend on the engine.
 //
-// Invariants: a match of Python's is a match here, with the same groups; what Python refuses is refused. Concurrency: a
+// Invariants: a match in Python is a match here, with the same groups; what Python refuses is refused. Concurrency: a
 // Regexp may be used by many goroutines.
 //
 // Two differences remain: a repeated group that matched nothing last, as in (a*)*, keeps its previous match; and a look-behind may have any

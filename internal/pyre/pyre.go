@@ -24,7 +24,7 @@ const (
 	MultiLine
 )
 
-// Limits bound the backtracking engine.
+// Limits limit the backtracking engine.
 type Limits struct {
 	Text int           // bytes of a text
 	Time time.Duration // of one Find or FindAll
@@ -33,7 +33,7 @@ type Limits struct {
 // Templates returns the limits of Compile, for expressions in templates.
 func Templates() Limits { return Limits{Text: 256 << 10, Time: 500 * time.Millisecond} }
 
-// ErrLimit is the error of a text that is too long to backtrack in, and of a match that takes too long.
+// ErrLimit is the error for a text that is too long to backtrack in, and for a match that takes too long.
 var ErrLimit = errors.New("the regular expression takes too long on this text")
 
 // Regexp is a compiled expression.
@@ -41,7 +41,7 @@ type Regexp struct {
 	expr   string
 	flags  Flags
 	info   *translator
-	fast   *regexp.Regexp // nil where only the other engine can run it
+	fast   *regexp.Regexp // nil if only the other engine can run it
 	cost   int            // instructions of fast
 	empty  bool           // may match nothing
 	names  map[string]int
@@ -127,7 +127,7 @@ func (r *Regexp) backtracker() (*backtracker, error) {
 // Groups returns the number of groups.
 func (r *Regexp) Groups() int { return r.info.groups }
 
-// backtracks reports whether only the backtracking engine gives Python's answer for this text.
+// backtracks reports whether only the backtracking engine returns Python's answer for this text.
 func (r *Regexp) backtracks(text string) bool {
 	return r.fast == nil || r.info.end && strings.HasSuffix(text, "\n") || r.info.boundary && !ascii(text)
 }
@@ -141,7 +141,7 @@ func ascii(s string) bool {
 	return true
 }
 
-// Cost is about how many nanoseconds a search in the text may take; what backtracks is counted by its time instead.
+// Cost returns about how many nanoseconds a search in the text may take; for an expression that backtracks, time is counted instead.
 func (r *Regexp) Cost(text string) int {
 	if r.backtracks(text) {
 		return 100 * len(text)
@@ -174,7 +174,7 @@ func (r *Regexp) Find(text string, atStart bool) (Match, error) {
 func (r *Regexp) FindAll(text string) ([]Match, error) { return r.all(text, false, -1) }
 
 func (r *Regexp) all(text string, atStart bool, most int) ([]Match, error) {
-	// After a match Python takes an empty one at its end, which Go passes over.
+	// After a match Python accepts an empty one at its end, which Go skips.
 	if !r.backtracks(text) && (most == 1 || !r.empty) {
 		return r.automaton(text, atStart, most), nil
 	}
@@ -273,18 +273,18 @@ func empty(re *syntax.Regexp) bool {
 	return true
 }
 
-// Template is the replacement of re.sub, read.
+// Template is the parsed replacement of re.sub.
 type Template struct {
 	parts []part
 }
 
-// part is a text or, where group is not negative, a group.
+// part is a text or, if group is not negative, a group.
 type part struct {
 	text  string
 	group int
 }
 
-// Template reads a replacement with its \1, \g<1>, \g<name> and escapes. An error is a *SyntaxError.
+// Template parses a replacement with its \1, \g<1>, \g<name> and escapes. An error is a *SyntaxError.
 func (r *Regexp) Template(repl string) (*Template, error) {
 	t := &Template{}
 	var b strings.Builder
@@ -365,7 +365,7 @@ func (r *Regexp) Template(repl string) (*Template, error) {
 	return t, nil
 }
 
-// Size returns the length of the text that Replace gives.
+// Size returns the length of the text that Replace returns.
 func (t *Template) Size(text string, all []Match) int {
 	n := len(text)
 	for _, m := range all {
@@ -381,7 +381,7 @@ func (t *Template) Size(text string, all []Match) int {
 	return n
 }
 
-// Replace puts the template in the place of each match.
+// Replace puts the template in place of each match.
 func (t *Template) Replace(text string, all []Match) string {
 	var b strings.Builder
 	at := 0

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// engine is what an expression is written for.
+// engine is the engine that an expression is written for.
 type engine uint8
 
 const (
@@ -21,7 +21,7 @@ type translator struct {
 	src     string
 	pos     int
 	out     strings.Builder
-	atom    int // where the last atom begins in out; -1 where there is nothing to repeat
+	atom    int // where the last atom begins in out; -1 if there is nothing to repeat
 	lead    int // the end of the flags at the beginning of src
 	groups  int
 	closed  map[int]bool // groups whose end was read
@@ -29,7 +29,7 @@ type translator struct {
 	open    []group
 	verbose bool // whitespace and comments are skipped
 	ascii   bool
-	// What the automaton lacks, or has only for some texts.
+	// What the automaton lacks, or supports only for some texts.
 	backtracks bool
 	end        bool // $ without multiline: before a line feed at the end, too
 	boundary   bool // \b, \B
@@ -51,7 +51,7 @@ type SyntaxError struct {
 // Error is worded as re.error.
 func (e *SyntaxError) Error() string { return fmt.Sprintf("%s at position %d", e.Msg, e.Pos) }
 
-// maxExpr and maxOpen bound an expression: its bytes, and how deep its brackets nest.
+// maxExpr and maxOpen limit an expression: its bytes, and how deep its brackets nest.
 const (
 	maxExpr = 64 << 10
 	maxOpen = 200

@@ -6,7 +6,7 @@
 // It never touches files, the network, or the pillar itself. It knows no project and no deployment.
 //
 // Invariants: a Redactor that was not made by New or None hides everything, so that forgotten wiring is noticed and leaks nothing. A match
-// that spans several writes or line breaks is found. Where matches overlap, all of them are hidden under one label. A label never contains
+// that spans several writes or line breaks is found. If matches overlap, all of them are hidden under one label. A label never contains
 // a secret. What a stream holds back is bounded.
 //
 // Not hidden, by decision: numbers, booleans, null; values under MinBytes bytes or with fewer than 4 characters that

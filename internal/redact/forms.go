@@ -65,7 +65,7 @@ func quoted(v string) []string {
 	return append(out, urlForms(v)...)
 }
 
-// jsonEscape is v inside a JSON string; ascii escapes all else as \u, as Python's json.dumps does.
+// jsonEscape returns v as it is inside a JSON string; ascii escapes everything else as \u, as Python's json.dumps does.
 func jsonEscape(v string, ascii bool) string {
 	var b strings.Builder
 	for _, r := range v {
@@ -119,7 +119,7 @@ func backslash(v, set string, hexa byte) string {
 	return b.String()
 }
 
-// shellWord is v as bash's printf %q writes it: a backslash before all that a shell could act on.
+// shellWord returns v as bash's printf %q writes it: a backslash before everything that a shell could act on.
 func shellWord(v string) string {
 	var b strings.Builder
 	for i, r := range v {
@@ -164,7 +164,7 @@ func urlForms(v string) []string {
 	return out
 }
 
-// bytesOf returns the bytes of a value beyond ASCII in other encodings than UTF-8. In ASCII they are those of UTF-8 with NULs between,
+// bytesOf returns the bytes of a value beyond ASCII in encodings other than UTF-8. In ASCII they are those of UTF-8 with NULs between,
 // which are not significant.
 func bytesOf(v string) []string {
 	ascii := true
@@ -238,7 +238,7 @@ func base64Forms(v string) []string {
 		std := func(enc *base64.Encoding, tail string) string {
 			return enc.EncodeToString(append(make([]byte, shift), v+tail...))[from:]
 		}
-		// Inside, the last character is unknown where bits of what follows reach into it.
+		// Inside, the last character is unknown if bits of what follows reach into it.
 		inside := std(base64.RawStdEncoding, "")[:(shift+len(v))*8/6-from]
 		for _, e := range []string{
 			inside, std(base64.StdEncoding, ""), std(base64.RawStdEncoding, ""), std(base64.StdEncoding, "\n"), std(base64.RawStdEncoding, "\n"),

@@ -15,17 +15,17 @@ import (
 // keyLen is the number of significant bytes that select the candidates at a place of a text.
 const keyLen = 4
 
-// maxPattern limits the length of a pattern, and with it what a stream holds back and the work at one position; longer values are cut into
+// maxPattern limits the length of a pattern, and with it what a stream holds back and the work at one position; longer values are split into
 // several.
 const maxPattern = 256
 
-// maxGap is the longest run of blanks that a match may reach over.
+// maxGap is the longest run of blanks that a match may span.
 const maxGap = 4 << 10
 
 // pattern is one form of one secret.
 type pattern struct {
 	sig   string // significant bytes
-	gap   []bool // gap[i]: blanks are between sig[i-1] and sig[i]; nil where there are none
+	gap   []bool // gap[i]: blanks are between sig[i-1] and sig[i]; nil if there are none
 	label int
 }
 
@@ -35,7 +35,7 @@ type matcher struct {
 	labels   []string
 	patterns []pattern
 	buckets  map[uint32][]int32 // patterns by their first keyLen bytes, longest first
-	bloom    bloom              // over the keys: most places of a text end here
+	bloom    bloom              // over the keys: most positions of a text end here
 	short    [keyLen]map[uint32]bool
 }
 
@@ -48,7 +48,7 @@ type bloom struct {
 // gateBits is the largest gate, in powers of two: 128 KiB, sparse for tens of thousands of keys. gateShare is how many bits each key gets up to that.
 const gateBits, gateShare = 20, 64
 
-// newGate makes room for so many keys.
+// newGate returns a filter with room for so many keys.
 func newGate(keys int) bloom {
 	if keys == 0 {
 		return bloom{}
@@ -67,7 +67,7 @@ func (g *bloom) add(key uint32) {
 	g.bits[w] |= 1 << b
 }
 
-// newMatcher looks for secrets. Patterns are kept in known by value, and taken from there: making them is most of the work.
+// newMatcher returns a matcher of secrets. Patterns are kept in known by value, and reused from there: making them is most of the work.
 func newMatcher(secrets []Secret, known map[string][]pattern) *matcher {
 	m := &matcher{buckets: map[uint32][]int32{}}
 	for i := range m.short {
@@ -135,7 +135,7 @@ func (m *matcher) add(p pattern, seen map[string]bool) {
 	m.patterns = append(m.patterns, p)
 }
 
-// label returns what is shown in a secret's place. Keys are not secret, but one may hold another key's value.
+// label returns what is shown in place of a secret. Keys are not secret, but one may hold another key's value.
 func label(of Secret, secrets []Secret) string {
 	clean := strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -162,7 +162,7 @@ func label(of Secret, secrets []Secret) string {
 	return "[***]" // shorter than any secret
 }
 
-// cut turns a form of a secret into patterns of bounded length that cover it. What is not significant in a text is not in them.
+// cut turns a form of a secret into patterns of bounded length that cover it. Bytes that are not significant in a text are not in them.
 func (t *text) cut(out []pattern, form string) []pattern {
 	t.strip(form)
 	sig := string(t.sig)
@@ -196,9 +196,9 @@ type text struct {
 	sig []byte
 	off []int32 // where each significant byte is in raw
 	gap []byte  // what is before it
-	// ended: the blanks at the end are too many for a match to go on after them
+	// ended: the blanks at the end are too many for a match to continue after them
 	ended bool
-	// inside: what is in escape sequences is text
+	// inside: the content of escape sequences counts as text
 	inside bool
 }
 
@@ -216,7 +216,7 @@ const (
 	newline
 	escBegins // of an escape sequence
 	control   // a control byte
-	wide      // begins, or is in, a character of several bytes that may be one that nobody sees, or no character
+	wide      // begins, or is in, a character of several bytes that may be an invisible one, or no character
 )
 
 var class = func() (c [256]byte) {
@@ -232,8 +232,8 @@ var class = func() (c [256]byte) {
 	return c
 }()
 
-// strip fills t from raw. Not significant are blanks, and all that a reader does not see: control bytes (the NULs of UTF-16
-// among them), escape sequences, format characters, and bytes that are not UTF-8.
+// strip fills t from raw. Not significant are blanks, and everything that a reader does not see: control bytes (including the NULs of
+// UTF-16), escape sequences, format characters, and bytes that are not UTF-8.
 func (t *text) strip(raw string) {
 	if cap(t.sig) < len(raw) {
 		n := maxPattern // most texts are short
@@ -288,7 +288,7 @@ func (t *text) strip(raw string) {
 	t.ended = len(raw)-since > maxGap
 }
 
-// unseen reports whether a character beyond ASCII shows nothing, or stands for bytes that are not characters.
+// unseen reports whether a character beyond ASCII shows nothing, or represents bytes that are not characters.
 func unseen(r rune) bool {
 	switch {
 	case r == utf8.RuneError, r < 0xa0, r == 0xad, r == 0x34f, r >= 0xfe00 && r <= 0xfe0f, r >= 0xe0100 && r <= 0xe01ef:
@@ -318,7 +318,7 @@ func escape(s string) int {
 // maxParams is the longest parameter text of a control sequence that is skipped.
 const maxParams = 32
 
-// compare matches a pattern at significant byte p of a text: how many bytes agree, and whether that is all of the
+// compare matches a pattern at significant byte p of a text: it returns how many bytes agree, and whether that is all of the
 // pattern, or all of the text.
 func (t *text) compare(pat *pattern, p int) (n int, full, partial bool) {
 	for n < len(pat.sig) {
@@ -340,7 +340,7 @@ func (t *text) compare(pat *pattern, p int) (n int, full, partial bool) {
 	return n, true, false
 }
 
-// match is what begins at one position of a text: the longest secret, and the longest one that the text's end cuts off, with its full
+// match is what begins at one position of a text: the longest secret, and the longest one that the end of the text truncates, with its full
 // length. A length of 0 means none.
 type match struct {
 	full, label              int

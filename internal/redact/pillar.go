@@ -46,7 +46,7 @@ func Shown(pillar *py.Dict) map[string]bool {
 	return out
 }
 
-// NotIn leaves out the secrets of a pillar that are in one of the texts of code; see Secrets.
+// NotIn removes the secrets of a pillar that are in one of the texts of code; see Secrets.
 func NotIn(secrets []Secret, code []string) []Secret {
 	return slices.DeleteFunc(slices.Clone(secrets), func(s Secret) bool {
 		return s.Whose == "" && slices.ContainsFunc(code, func(c string) bool { return strings.Contains(c, s.Value) })

@@ -21,7 +21,7 @@ type Secret struct {
 	// Label is the path of the value's key, such as "data.db.password"; it is shown as [pillar:data.db.password].
 	Label string
 	Value string
-	// Whose replaces the word "pillar" in the label: a word of ours, never of the pillar's.
+	// Whose replaces the word "pillar" in the label: a word of ours, never from the pillar.
 	Whose string
 }
 
@@ -33,7 +33,7 @@ type Redactor struct {
 	match   atomic.Pointer[matcher]
 }
 
-// New makes a Redactor for these secrets. Values that are too short to be hidden are left out.
+// New returns a Redactor for these secrets. Values that are too short to be hidden are skipped.
 func New(secrets []Secret) *Redactor {
 	r := &Redactor{}
 	r.Extend(secrets)
@@ -75,8 +75,8 @@ func (r *Redactor) matcher() *matcher {
 	return r.match.Load()
 }
 
-// String returns s with every secret replaced by its label. The text is taken as complete: if it ends with at least half of a secret, that
-// is hidden too.
+// String returns s with every secret replaced by its label. The text counts as complete: if it ends with at least half of a secret, that
+// half is hidden too.
 func (r *Redactor) String(s string) string {
 	m := r.matcher()
 	if m == nil {
@@ -91,17 +91,17 @@ func (r *Redactor) String(s string) string {
 	var st stream
 	out := string(st.run(m, nil, s, true))
 	if strings.IndexByte(out, 0x1b) >= 0 {
-		// What is inside an escape sequence, a window's title say, is read by somebody too.
+		// The content of an escape sequence, such as a window's title, is also read by people.
 		st = stream{t: text{inside: true}}
 		out = string(st.run(m, nil, out, true))
 	}
 	return out
 }
 
-// Contains reports whether a text holds a secret; a closed Redactor says yes to every text but the empty one.
+// Contains reports whether a text contains a secret; for a closed Redactor that is every text but the empty one.
 func (r *Redactor) Contains(s string) bool { return r.String(s) != s }
 
-// Error returns err with every text redacted: operation, cause, place and hint. The kind is kept; the chain of causes is not, as its texts
+// Error returns err with every text redacted: operation, cause, place and hint. The kind is kept; the chain of causes is not, because its texts
 // are not redacted, nor is the position of a wrapped fault, except in the text. A nil error stays nil.
 func (r *Redactor) Error(err error) error {
 	if err == nil {
@@ -134,7 +134,7 @@ type Writer struct {
 // Writer returns a stream that writes redacted text to w. The caller ends it with Flush.
 func (r *Redactor) Writer(w io.Writer) *Writer { return &Writer{r: r, w: w} }
 
-// Write takes all of p, always: len(p) unless the underlying writer fails.
+// Write always takes all of p: it returns len(p) unless the underlying writer fails.
 func (w *Writer) Write(p []byte) (int, error) {
 	m := w.r.matcher()
 	if m == nil {
@@ -168,7 +168,7 @@ func (w *Writer) writeClosed(p []byte) error {
 	return w.emit(out)
 }
 
-// Idle writes what is held back if it is harmless: fewer than 4 characters of a secret. If the rest of the secret follows, that is hidden.
+// Idle writes what is held back if it is harmless: fewer than 4 characters of a secret. If the rest of the secret follows, that rest is hidden.
 // Longer parts stay held back, so an idle stream never shows a secret's beginning. Call it when a stream has been silent for a while.
 func (w *Writer) Idle() error { return w.emit(w.st.idle(w.r.matcher())) }
 

@@ -2,7 +2,7 @@ package redact
 
 import "unicode/utf8"
 
-// stream is the state of redacting one text that comes in pieces. Its output does not depend on how the text is cut.
+// stream is the state of redacting one text that arrives in pieces. Its output does not depend on how the text is split.
 type stream struct {
 	buf   string // undecided text
 	sent  int    // bytes of buf that are finished: hidden, or written by idle
@@ -23,7 +23,7 @@ func (st *stream) run(m *matcher, out []byte, more string, end bool) []byte {
 	}
 	t := &st.t
 	t.strip(raw[:hold])
-	pos := st.sent // raw bytes before it are dealt with
+	pos := st.sent // raw bytes before it are done
 	cover := st.cover - 1
 	for p := 0; p < len(t.sig); p++ {
 		if p+keyLen <= len(t.sig) && !m.bloom.holds(t.key(p)) {
@@ -69,8 +69,8 @@ func (st *stream) run(m *matcher, out []byte, more string, end bool) []byte {
 	return out
 }
 
-// escapeStart is where an unfinished control sequence or character begins at the end of raw, else its length: half of one must
-// not be taken for text.
+// escapeStart is where an unfinished control sequence or character begins at the end of raw, otherwise its length: half of one must
+// not be treated as text.
 func escapeStart(raw string) int {
 	for i := len(raw) - 1; i >= 0 && i >= len(raw)-2-maxParams; i-- {
 		if raw[i] == 0x1b {
@@ -107,7 +107,7 @@ func unfinished(s string) bool {
 	return true
 }
 
-// idle writes what is held back where that shows less than keyLen characters of a secret.
+// idle writes what is held back if that shows less than keyLen characters of a secret.
 func (st *stream) idle(m *matcher) []byte {
 	if m == nil || st.sent >= len(st.buf) {
 		return nil

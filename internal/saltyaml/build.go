@@ -36,7 +36,7 @@ func newBuilder(src source, opts Options, size int, nonSpecific map[*yaml.Node]b
 	}
 }
 
-// TagError is a tag that PyYAML knows and this package does not.
+// TagError reports a tag that PyYAML knows and this package does not.
 type TagError struct{ Tag string }
 
 // Error implements error.
@@ -93,7 +93,7 @@ func deref(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// build returns the value of a node; one node gives one value however often it is referred to.
+// build returns the value of a node; one node yields one value however often it is referred to.
 func (b *builder) build(n *yaml.Node, depth int) (*Node, error) {
 	at := n
 	n = deref(n)
@@ -133,7 +133,7 @@ func (b *builder) construct(n *yaml.Node, depth int) (*Node, error) {
 	out := &Node{Line: n.Line, Col: n.Column, size: 1}
 	tag := tagOf(n)
 	if b.nonSpecific[n] {
-		// PyYAML resolves a quoted scalar with the tag ! as if it were plain, and takes an empty plain one for a string.
+		// PyYAML resolves a quoted scalar with the tag ! as if it were plain, and treats an empty plain one as a string.
 		if tag = resolvePlain(n.Value); isPlain(n) {
 			tag = tagStr
 		}
@@ -305,7 +305,7 @@ func (b *builder) conflict(at *yaml.Node, k *Node, out *Node) error {
 	return e
 }
 
-// flatten returns the entries of a mapping with its merge keys replaced by what they bring: first the merged
+// flatten returns the entries of a mapping with its merge keys replaced by what they add: first the merged
 // entries whose keys the mapping does not have itself, then its own. Unlike YAML 1.1, but as Salt does, two merged
 // mappings with one key are a conflict.
 func (b *builder) flatten(n *yaml.Node, above []*yaml.Node) ([]pair, error) {
@@ -358,7 +358,7 @@ func (b *builder) flatten(n *yaml.Node, above []*yaml.Node) ([]pair, error) {
 	return out, nil
 }
 
-// mergeValue returns what one merge key brings: a mapping, or a list of mappings, the last one first.
+// mergeValue returns what one merge key adds: a mapping, or a list of mappings, the last one first.
 func (b *builder) mergeValue(v *yaml.Node, above []*yaml.Node) ([]pair, error) {
 	switch v.Kind {
 	case yaml.MappingNode:

@@ -10,7 +10,7 @@ var (
 	tagDirective     = regexp.MustCompile(`^%TAG[ \t]+(!\w*!?)[ \t]+\S`)
 )
 
-// badDirective finds the directive that libyaml refuses: another version than 1.1 and 1.2, or one that occurs twice before
+// badDirective finds the directive that libyaml refuses: a version other than 1.1 and 1.2, or one that occurs twice before
 // a document. line is 0 if there is none. The parser here names the line of the document, or what comes before.
 func badDirective(text string) (msg string, line int) {
 	head, version, tags := true, false, map[string]bool{}

@@ -12,7 +12,7 @@
 // multiple of the input's size. A private parse never puts content into an error. The package has no state; everything may be used by
 // several goroutines.
 //
-// What Salt reads and this package refuses, always with an error: a sequence that contains itself, !!set and
+// What Salt accepts and this package refuses, always with an error: a sequence that contains itself, !!set and
 // !!binary (there is no such value in internal/py).
 //
 // Testdata is made by testdata/generate.py, which runs the real PyYAML with Salt's rules.

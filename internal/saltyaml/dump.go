@@ -25,20 +25,20 @@ const (
 // DumpOptions are the arguments of yaml.dump that Salt's users reach. The zero value is salt.utils.yaml.safe_dump.
 type DumpOptions struct {
 	Flow Flow
-	// KeepOrder leaves mappings in their own order (sort_keys=False); else keys that can be compared are sorted, but
+	// KeepOrder leaves mappings in their own order (sort_keys=False); otherwise keys that can be compared are sorted, except
 	// those of a dict that keeps its order.
 	KeepOrder bool
 	// ASCII escapes all other characters (allow_unicode=False, as Salt's yaml serializer has it).
 	ASCII bool
-	// Indent is the width of one level, 2 where it is 0; Width is the column after which lines are broken, 80
-	// where it is 0.
+	// Indent is the width of one level, 2 if it is 0; Width is the column after which lines are broken, 80
+	// if it is 0.
 	Indent, Width int
-	// Strict makes a value that YAML has no form for an error; else it is written as NULL, as Salt's dumper does.
+	// Strict makes a value without a form in YAML an error; otherwise it is written as NULL, as Salt's dumper does.
 	Strict bool
 }
 
 // Dump writes a value as PyYAML's C safe dumper does under Salt's settings; the text ends with a newline. Salt's
-// IndentedSafeOrderedDumper gives the same text, as the C emitter knows nothing of it. A list or dict that occurs several times gets an anchor. The error is a
+// IndentedSafeOrderedDumper writes the same text, because the C emitter ignores it. A list or dict that occurs several times gets an anchor. The error is a
 // *py.Error: nested too deeply, or no form in YAML (with Strict).
 func Dump(v any, opts DumpOptions) (string, error) {
 	if opts.Indent < 2 || opts.Indent > 9 {
@@ -174,7 +174,7 @@ func (r *representer) mapping(id any, d *py.Dict, depth int) (*rnode, error) {
 	return n, nil
 }
 
-// sortItems sorts by key where all keys are strings, or all are numbers; other keys Python cannot compare.
+// sortItems sorts by key if all keys are strings, or all are numbers; other keys Python cannot compare.
 func sortItems(items []py.Item) {
 	strs, nums := 0, 0
 	for _, it := range items {

@@ -54,7 +54,7 @@ func (e *emitter) indicator(s string, needSpace, isSpace, isIndention bool) {
 	e.indention = e.indention && isIndention
 }
 
-// deeper enters a level and gives what leaves it.
+// deeper enters a level and returns a function that leaves it.
 func (e *emitter) deeper(flow, indentless bool) (back func()) {
 	old := e.indent
 	switch {
@@ -185,7 +185,7 @@ func (e *emitter) isSimpleKey(n *rnode) bool {
 	return !strings.ContainsAny(n.text, "\n\r\u0085\u2028\u2029") && len(n.text) <= maxSimpleKey
 }
 
-// scalarFacts is what decides in which styles a text can be written.
+// scalarFacts determine in which styles a text can be written.
 type scalarFacts struct {
 	multiline, flowPlain, blockPlain, single bool
 }

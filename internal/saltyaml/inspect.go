@@ -65,7 +65,7 @@ func (s *inspector) walk(n *yaml.Node, flow bool) error {
 	return nil
 }
 
-// followed reports whether an indicator of a flow collection follows a plain scalar at once.
+// followed reports whether an indicator of a flow collection immediately follows a plain scalar.
 func (s *inspector) followed(n *yaml.Node) bool {
 	rest, ok := afterPlain(afterAnchor(s.from(n)), n.Value)
 	return ok && rest != "" && strings.IndexByte(",[]{}", rest[0]) >= 0
@@ -100,7 +100,7 @@ func isPlain(n *yaml.Node) bool {
 	return n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) == 0
 }
 
-// from returns the text from a node's place on. It goes on from where it was, so that a walk reads the text once.
+// from returns the text from a node's place on. It continues from where it was, so that a walk reads the text once.
 func (s *inspector) from(n *yaml.Node) string {
 	if n.Line < s.line || n.Line == s.line && n.Column < s.col {
 		s.line, s.col, s.off = 1, 1, 0
@@ -119,7 +119,7 @@ func (s *inspector) from(n *yaml.Node) string {
 	return s.text[s.off:]
 }
 
-// badEscape reports whether the double-quoted text that t holds, after its tag and anchor, has the escape \'.
+// badEscape reports whether the double-quoted text in t, after its tag and anchor, has the escape \'.
 func badEscape(t string) bool {
 	i := strings.IndexByte(t, '"')
 	for i++; i > 0 && i < len(t); i++ {

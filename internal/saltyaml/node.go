@@ -22,7 +22,7 @@ type Node struct {
 	// Value is the value itself, the same that its parent's value holds.
 	Value any
 	// Line and Col are where the value begins, from 1; Col counts characters. A value that an alias or a merge
-	// key brought in has the place where it was written.
+	// key inserted has the place where it was written.
 	Line, Col int
 	// Keys are the key nodes of a Mapping, in the order of the value's keys; empty for any other.
 	Keys []*Node
@@ -104,7 +104,7 @@ func lineEnd(s string) (end, width int) {
 	return len(s), 0
 }
 
-// place turns a byte offset into a line and a column.
+// place converts a byte offset to a line and a column.
 func (s source) place(off int) (line, col int) {
 	off = min(max(off, 0), len(s.text))
 	rest, line := s.text[:off], 1

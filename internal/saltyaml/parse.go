@@ -15,19 +15,19 @@ import (
 	"corpus-git/internal/py"
 )
 
-// Options are the limits and the manners of a parse. The zero value is the default.
+// Options are the limits and the modes of a parse. The zero value is the default.
 type Options struct {
 	// Private keeps content out of errors: no line text, no key, no anchor. For pillar files.
 	Private bool
-	// MaxBytes bounds the input; 0 means 16 MiB.
+	// MaxBytes limits the input; 0 means 16 MiB.
 	MaxBytes int
-	// MaxDepth bounds nesting; 0 means 200.
+	// MaxDepth limits nesting; 0 means 200.
 	MaxDepth int
-	// Edits, where it is not nil, takes the lists that are tagged !append, !remove or !replace. Else these tags are errors, as in Salt.
+	// Edits, if it is not nil, receives the lists that are tagged !append, !remove or !replace. Otherwise these tags are errors, as in Salt.
 	Edits map[*py.List]Edit
 }
 
-// Edit is what the tag of a list says that becomes of the list below it.
+// Edit is the edit that the tag of a list requests for the list below it.
 type Edit struct {
 	// Tag is !append, !remove or !replace.
 	Tag string
@@ -145,12 +145,12 @@ func compose(s source) (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
-// yaml12 finds a version directive that libyaml accepts and the parser here does not; the rules stay those of 1.1. Behind
+// yaml12 finds a version directive that libyaml accepts and the parser here does not; the rules stay those of 1.1. After
 // anything but directives, comments and blank lines it is text.
 var yaml12 = regexp.MustCompile(`\A((?:\x{feff})?(?:(?:[ \t]*(?:#[^\n]*)?|%[^\n]*)\n)*%YAML[ \t]+1\.)2\b`)
 
-// marks are byte order marks that begin a line behind nothing but comments and blank lines: libyaml passes over them there,
-// though not over the column.
+// marks are byte order marks that begin a line after nothing but comments and blank lines: libyaml skips them there,
+// but counts them in the column.
 var marks = regexp.MustCompile(`\A((?:\x{feff})?(?:[ \t]*(?:#[^\n]*)?\n)+)\x{feff}`)
 
 // checkMarks refuses a byte order mark that begins another line: libyaml ends a text there, and the parser here does not.
@@ -185,7 +185,7 @@ func decode(r io.Reader) (doc, more *yaml.Node, err error) {
 	return doc, more, nil
 }
 
-// byteReader hands out its text byte by byte and so knows how far the parser has looked.
+// byteReader returns its text byte by byte and so knows how far the parser has looked.
 type byteReader struct {
 	text string
 	n    int
@@ -203,12 +203,12 @@ func (d *byteReader) Read(p []byte) (int, error) {
 	return 1, nil
 }
 
-// lookahead is how many characters the scanner wants to see beyond the token that it begins ("--- ").
+// lookahead is how many characters the scanner reads beyond the token that it begins ("--- ").
 const lookahead = 4
 
 var reportedLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// hints are what to do about the mistakes that people make most.
+// hints are hints for the most frequent mistakes.
 var hints = []struct{ part, hint string }{
 	{"cannot start any token", "quote a value that begins with @, `, % or a tab; indent with spaces"},
 	{"mapping values are not allowed", "a value that holds ': ' must be quoted; check the indentation of this line and the one above"},
@@ -223,7 +223,7 @@ var hints = []struct{ part, hint string }{
 }
 
 // syntaxError finds the place of a parser's error. The parser's own line is that of the enclosing block, so the
-// text is parsed again, and how far the parser looked before it gave up tells where.
+// text is parsed again, and how far the parser looked before it failed determines where the error is.
 func (s source) syntaxError(err error) error {
 	msg := err.Error()
 	m := reportedLine.FindStringSubmatch(msg)
@@ -254,7 +254,7 @@ func (s source) syntaxError(err error) error {
 		off = max(strings.LastIndexByte(s.text[:d.n], '\t'), 0)
 	}
 	if strings.Contains(msg, "could not find expected ':'") {
-		// At the end of a text the parser can not look further: more line feeds tell where it stands.
+		// At the end of a text the parser can not look further: more line feeds show where it is.
 		d := &byteReader{text: s.text + "\n\n\n\n\n"}
 		_, _, _ = decode(d)
 		off = min(max(d.n-lookahead, 0), len(s.text))
@@ -292,8 +292,8 @@ func (s source) syntaxError(err error) error {
 // maxOpen is how many collections unclosed closes at most.
 const maxOpen = 16
 
-// unclosed reports whether the error is that the text ends within a flow collection. libyaml finds that on the line behind
-// the last one. What is lacking tells: with it, the text can be read.
+// unclosed reports whether the error is that the text ends within a flow collection. libyaml finds that on the line after
+// the last one. What is missing shows it: with it, the text can be read.
 func (s source) unclosed(err error) bool {
 	if !strings.ContainsAny(s.text, "[{") || len(s.text) > maxSearching {
 		return false
@@ -320,14 +320,14 @@ func (s source) unclosed(err error) bool {
 	return false
 }
 
-// tokenErrors are complaints of a token that stands where none of its kind may. The scanner may have looked at lines behind
-// it, for whether a text is a key.
+// tokenErrors are errors about a token in a place where no token of its kind is allowed. The scanner may have looked at lines after
+// it, to determine whether a text is a key.
 var tokenErrors = regexp.MustCompile(`^did not find expected (?:key|<document start>|'-' indicator|node content)|^unknown anchor`)
 
-// misplaced are those that no cut of the text causes.
+// misplaced are those that no truncation of the text causes.
 var misplaced = regexp.MustCompile(`^did not find expected (?:key|<document start>|'-' indicator)`)
 
-// earlier returns the error of a token on one of the lines before, which the scanner went beyond; msg is "" if there is none.
+// earlier returns the error of a token on one of the previous lines, beyond which the scanner has looked; msg is "" if there is none.
 func (s source) earlier(line int) (msg string, at int) {
 	if len(s.text) > maxSearching {
 		return "", 0
@@ -348,21 +348,21 @@ func (s source) earlier(line int) (msg string, at int) {
 	return "", 0
 }
 
-// How many lines firstBadLine looks at before and behind the one that it is given, and in texts of which size.
+// How many lines firstBadLine checks before and after the given one, and in texts of which size.
 const (
 	linesBefore  = 8
 	linesBehind  = 2
 	maxSearching = 1 << 20
 )
 
-// firstBadLine returns the line near another one that the text cannot be read beyond: cut behind it, the text has the same
-// error, and cut before it, not.
+// firstBadLine returns the line near another one beyond which the text cannot be read: truncated after it, the text has the same
+// error, and truncated before it, not.
 func (s source) firstBadLine(msg string, line int) int {
 	if len(s.text) > maxSearching {
 		return line
 	}
 	lines := strings.SplitAfter(s.text, "\n")
-	if line > len(lines) { // YAML counts lines by other breaks, too
+	if line > len(lines) { // YAML also counts lines by other breaks
 		return line
 	}
 	fails := func(n int) bool {
@@ -379,7 +379,7 @@ func (s source) firstBadLine(msg string, line int) int {
 		line++
 	}
 	for range linesBefore {
-		// A collection that is cut behind one of these lacks something, whatever follows.
+		// A collection that is truncated after one of these is incomplete, whatever follows.
 		if line < 2 || endsOpen(lines[line-2]) || !fails(line-1) {
 			break
 		}
@@ -388,7 +388,7 @@ func (s source) firstBadLine(msg string, line int) int {
 	return line
 }
 
-// endsOpen reports whether a text that is cut behind the line lacks something: the line is a directive, or in a flow collection.
+// endsOpen reports whether a text that is truncated after the line is incomplete: the line is a directive, or in a flow collection.
 func endsOpen(line string) bool {
 	if strings.HasPrefix(line, "%") {
 		return true
@@ -397,11 +397,11 @@ func endsOpen(line string) bool {
 	return line != "" && strings.IndexByte(",[{", line[len(line)-1]) >= 0
 }
 
-// tabComment finds comments behind a tab, and the line of the tab, where only comments and blank lines stand above. libyaml
-// does not take such a tab where a key or an item may begin, and the parser here does.
+// tabComment finds comments after a tab, and the line of the tab, if only comments and blank lines are above it. libyaml
+// does not accept such a tab where a key or an item may begin, and the parser here does.
 var tabComment = regexp.MustCompile(`(?m)^[ ]*#[^\n]*\n(?:[ \t]*\n)*( *\t[ \t]*)#[^\n]*`)
 
-// checkTabs refuses a comment behind a tab where libyaml does: the tab alone tells, which the parser here does not take.
+// checkTabs refuses a comment after a tab where libyaml does: the tab alone, which the parser here does not accept, shows it.
 func checkTabs(s source) error {
 	for n, at := 0, 0; n < linesBefore && len(s.text) <= maxSearching; n++ {
 		m := tabComment.FindStringSubmatchIndex(s.text[at:])

@@ -31,7 +31,7 @@ const (
 	tagUnicode   = tagPrefix + "python/unicode" // Salt's loader reads it as a string
 )
 
-// What a plain scalar may be, as PyYAML's resolver has it (the types of YAML 1.1, with its deviations: an
+// What a plain scalar may be, as in PyYAML's resolver (the types of YAML 1.1, with its deviations: an
 // exponent needs a dot and a sign, base 60 integers do not start with 0, a signed float starts with a digit).
 var (
 	intPattern = regexp.MustCompile(`^(?:[-+]?0b[01_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+` +

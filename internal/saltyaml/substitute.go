@@ -7,7 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// go.yaml.in refuses two things that libyaml reads: the escape \/ in double quotes, and ? inside a plain scalar of a flow
+// go.yaml.in refuses two things that libyaml accepts: the escape \/ in double quotes, and ? inside a plain scalar of a flow
 // collection. A text that fails is parsed again with stand-ins for both, characters that do not occur in it, so that
 // lines and columns stay; the nodes then get the real text back.
 
@@ -39,7 +39,7 @@ func substitute(text string) (out string, s standIns, ok bool) {
 	for _, r := range text {
 		switch {
 		case escaped && r == '/':
-			// The backslash is written already: it becomes the slash, and the slash its stand-in.
+			// The backslash is already written: it becomes the slash, and the slash its stand-in.
 			b = utf8.AppendRune(append(b[:len(b)-1], '/'), s.slash)
 			ok = true
 		case r == '?' && !strings.ContainsRune(" \t\n\r,[]{}?", last):
@@ -54,7 +54,7 @@ func substitute(text string) (out string, s standIns, ok bool) {
 	return string(b), s, ok
 }
 
-// restore puts the real text back into a node and all below.
+// restore puts the real text back into a node and everything below it.
 func (s standIns) restore(n *yaml.Node) {
 	question := func(t string) string { return strings.ReplaceAll(t, string(s.question), "?") }
 	n.Tag, n.Anchor, n.Value = question(n.Tag), question(n.Anchor), question(n.Value)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// For waits for d. It returns the cause of ctx's end where that comes first, or has come; then it does not wait.
+// For waits for d. It returns the cause of ctx's end if that comes first, or has already come; then it does not wait.
 func For(ctx context.Context, d time.Duration) error {
 	if d <= 0 || ctx.Err() != nil {
 		return context.Cause(ctx)

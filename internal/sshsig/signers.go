@@ -14,22 +14,22 @@ import (
 
 // Signer is a line of an allowed_signers file.
 type Signer struct {
-	// Principals are patterns, with * and ?, of who the key stands for; one that begins with ! excludes.
+	// Principals are patterns, with * and ?, of the principals of the key; a pattern that begins with ! excludes.
 	Principals []string
 	Key        ssh.PublicKey
 	// Authority: the key signs certificates, whose principals must match.
 	Authority bool
 	// Namespaces are patterns of what it may sign; empty means everything.
 	Namespaces []string
-	// After and Before limit when the key counts; zero is no limit.
+	// After and Before limit the time in which the key is valid; zero is no limit.
 	After, Before time.Time
 }
 
 // maxSigners limits the lines of a file.
 const maxSigners = 100_000
 
-// ParseSigners reads an allowed_signers file (ssh-keygen(1), "ALLOWED SIGNERS"). An error names the line: a file that is understood in part would let
-// keys be believed that were meant to be limited. Times without Z are UTC.
+// ParseSigners parses an allowed_signers file (ssh-keygen(1), "ALLOWED SIGNERS"). An error names the line: a file that is understood only in part would
+// accept keys that were meant to be limited. Times without Z are UTC.
 func ParseSigners(text []byte) ([]Signer, error) {
 	var out []Signer
 	n := 0
@@ -91,7 +91,7 @@ func isKeyType(w string) bool {
 	return strings.HasPrefix(w, "ssh-") || strings.HasPrefix(w, "ecdsa-") || strings.HasPrefix(w, "sk-ssh-") || strings.HasPrefix(w, "sk-ecdsa-")
 }
 
-// options reads those of one word, separated by commas outside of quotes.
+// options parses the options in one word, separated by commas outside of quotes.
 func (s *Signer) options(w string) error {
 	for _, o := range split(w) {
 		name, value, has := strings.Cut(o, "=")
@@ -118,7 +118,7 @@ func (s *Signer) options(w string) error {
 	return nil
 }
 
-// word cuts the first word of a line; quotes may hold spaces. ok is false for a quote that does not end.
+// word returns the first word of a line; quotes may contain spaces. ok is false for an unterminated quote.
 func word(s string) (w, rest string, ok bool) {
 	s = strings.TrimLeft(s, " \t")
 	quoted := false
@@ -133,7 +133,7 @@ func word(s string) (w, rest string, ok bool) {
 	return s, "", !quoted
 }
 
-// split cuts at commas outside of quotes.
+// split splits at commas outside of quotes.
 func split(s string) (out []string) {
 	quoted, from := false, 0
 	for i, c := range []byte(s) {
@@ -158,7 +158,7 @@ func unquote(s string) (string, error) {
 	return s[1 : len(s)-1], nil
 }
 
-// patterns returns those of a list with commas; each is checked.
+// patterns returns the patterns of a comma-separated list; each is checked.
 func patterns(s string) ([]string, error) {
 	s, err := unquote(s)
 	if err != nil {
@@ -184,7 +184,7 @@ func parseTime(s string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%.40q is not a time such as 20261231Z", s)
 }
 
-// matches reports whether a name matches a list of patterns (ssh_config(5), "PATTERNS"): one that excludes wins.
+// matches reports whether a name matches a list of patterns (ssh_config(5), "PATTERNS"): a pattern that excludes wins.
 func matches(list []string, name string) bool {
 	found := false
 	for _, p := range list {
@@ -200,15 +200,15 @@ func matches(list []string, name string) bool {
 	return found
 }
 
-// glob knows * and ? alone; both match every character.
+// glob supports only * and ?; both match every character.
 func glob(pattern, name string) bool {
 	escape := strings.NewReplacer(`\`, `\\`, `[`, `\[`, "/", "\x00")
 	ok, err := path.Match(escape.Replace(pattern), strings.ReplaceAll(name, "/", "\x00"))
 	return err == nil && ok
 }
 
-// Allowed is who a key, or a certificate, stands for in a list: the first principal of the line that has it, or the principal of the certificate that the line
-// matches. ok is false for a key that is not in it, or not for this namespace or time. Of a certificate the whole is checked: its signature, its time, and that
+// Allowed returns the principal of a key, or of a certificate, in a list: the first principal of the line that has the key, or the principal of the certificate that the line
+// matches. ok is false for a key that is not in it, or not for this namespace or time. A certificate is checked completely: its signature, its time, and that
 // it has no critical option.
 func Allowed(list []Signer, key ssh.PublicKey, namespace string, at time.Time) (name string, ok bool) {
 	cert, isCert := key.(*ssh.Certificate)

@@ -25,10 +25,10 @@ const magic = "SSHSIG"
 // ErrFormat is wrapped by errors about bytes that are not a signature.
 var ErrFormat = errors.New("not an SSH signature")
 
-// ErrWrong is wrapped where the signature is not one of this message in this namespace by its key.
+// ErrWrong is wrapped if the signature is not one of this message in this namespace by its key.
 var ErrWrong = errors.New("the signature is not of this message")
 
-// Signature is one that was read, and not verified yet.
+// Signature is a parsed signature that is not verified yet.
 type Signature struct {
 	// Key is a plain key, or a *ssh.Certificate.
 	Key       ssh.PublicKey
@@ -54,7 +54,7 @@ type signedBlob struct {
 	Sum       []byte
 }
 
-// Parse reads an armored signature. Nothing but white space may follow it.
+// Parse parses an armored signature. Only white space may follow it.
 func Parse(text []byte) (*Signature, error) {
 	bad := func(format string, args ...any) (*Signature, error) {
 		return nil, fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))
@@ -98,7 +98,7 @@ func Parse(text []byte) (*Signature, error) {
 	return s, nil
 }
 
-// Verify checks that the signature is one of message in a namespace, made by s.Key. Whose key that is, and whether a certificate is valid, is not checked. The
+// Verify checks that the signature is one of message in a namespace, made by s.Key. It does not check whose key that is, nor whether a certificate is valid. The
 // error wraps ErrWrong.
 func (s *Signature) Verify(message []byte, namespace string) error {
 	wrong := func(format string, args ...any) error {
@@ -124,12 +124,12 @@ func (s *Signature) Verify(message []byte, namespace string) error {
 	}
 	switch key.Type() {
 	case ssh.KeyAlgoRSA:
-		// PROTOCOL.sshsig, 2: of RSA only with SHA-2.
+		// PROTOCOL.sshsig, 2: RSA only with SHA-2.
 		if s.sig.Format != ssh.KeyAlgoRSASHA256 && s.sig.Format != ssh.KeyAlgoRSASHA512 {
 			return wrong("algorithm %q", s.sig.Format)
 		}
 	case ssh.KeyAlgoSKED25519, ssh.KeyAlgoSKECDSA256:
-		// PROTOCOL.u2f: the first byte behind the signature has the flags; bit 0 is that somebody touched the authenticator.
+		// PROTOCOL.u2f: the first byte after the signature has the flags; bit 0 means that somebody touched the authenticator.
 		if len(s.sig.Rest) == 0 || s.sig.Rest[0]&1 == 0 {
 			return wrong("nobody touched the security key")
 		}

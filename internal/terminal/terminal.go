@@ -1,4 +1,4 @@
-// Package terminal runs commands on a pseudo terminal for somebody whose own terminal is elsewhere: at the other end of an SSH session, or of a socket.
+// Package terminal runs commands on a pseudo terminal for a user whose own terminal is elsewhere: at the other end of an SSH session, or of a socket.
 package terminal
 
 import (
@@ -14,7 +14,7 @@ import (
 	"corpus-git/internal/execx"
 )
 
-// Size is that of a screen, in characters.
+// Size is the size of a screen, in characters.
 type Size struct {
 	Columns int `json:"columns"`
 	Rows    int `json:"rows"`
@@ -22,20 +22,20 @@ type Size struct {
 
 // Terminal is the caller's, in raw mode: what is read from In are keys, what is written to Out is shown as it is.
 type Terminal struct {
-	// Name is the type of terminal, as TERM has it; "" if nobody said.
+	// Name is the type of the terminal, as in TERM; "" if unknown.
 	Name string
 	Size Size
-	// Sizes gives the size again when it changes; nil if that is not told.
+	// Sizes receives the new size when it changes; nil if that is not reported.
 	Sizes <-chan Size
 	In    io.Reader
 	Out   io.Writer
 }
 
-// lastOutput is how long Run waits for what processes in the background still have to say when the command has ended.
+// lastOutput is how long Run waits for further output of background processes after the command has ended.
 const lastOutput = time.Second
 
-// Run runs a command on a pseudo terminal, which becomes the controlling terminal of its session, and gives how it ended. The streams of c are not used.
-// When ctx ends the terminal is hung up, and the session is ended as execx.Commander says. In may be read once more after Run has returned.
+// Run runs a command on a pseudo terminal, which becomes the controlling terminal of its session, and returns how it ended. The streams of c are not used.
+// When ctx ends, the terminal is hung up, and the session is ended as described at execx.Commander. In may be read once more after Run has returned.
 func (t *Terminal) Run(ctx context.Context, exec execx.Commander, c execx.Cmd) (execx.Status, error) {
 	master, tty, err := openPair()
 	if err != nil {
@@ -91,7 +91,7 @@ func (t *Terminal) Run(ctx context.Context, exec execx.Commander, c execx.Cmd) (
 	return st, err
 }
 
-// openPair opens a pseudo terminal. Its master does not block: closing it ends a Read that waits, and hangs the terminal up at once, where a blocking one would be
+// openPair opens a pseudo terminal. Its master does not block: closing it ends a waiting Read, and hangs the terminal up at once, whereas a blocking one would be
 // open until the Read has ended (pty.Open makes it blocking, as os.File.Fd does).
 func openPair() (master, tty *os.File, err error) {
 	blocking, tty, err := pty.Open()

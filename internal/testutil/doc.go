@@ -1,2 +1,2 @@
-// Package testutil holds what tests of several packages need. Nothing but tests imports it.
+// Package testutil holds helpers for the tests of several packages. Only tests import it.
 package testutil

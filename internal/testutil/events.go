@@ -2,7 +2,7 @@ package testutil
 
 import "corpus-git/internal/event"
 
-// Events is one event of each kind, every text of which is text.
+// Events returns one event of each kind, every text of which is text.
 func Events(text string) []event.Event {
 	kinds := []event.Kind{event.Head, event.Waiting, event.Note, event.ProcedureStart, event.ProcedureDone, event.StepStart, event.StepDone, event.StateStart, event.StateDone,
 		event.Output, event.Failure, event.Plan, event.Hint, event.Verdict}

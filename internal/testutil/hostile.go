@@ -13,14 +13,14 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// Hostile is untrusted text that tries to show more, or something else, than it is: a line of its own, a title for the terminal, an 8-bit
+// Hostile is untrusted text that tries to show more, or something else, than it is: a separate line, a title for the terminal, an 8-bit
 // control, a change of direction, an invisible character, a line separator, bytes that are not UTF-8.
 const Hostile = "evil\nFORGED: all is well\r\x1b]0;title\x07\x1b[2K\x1b[8mhidden\u009b31m\u202eturned\u2066\u200b\u2028line\x00\xff"
 
 // colours are the sequences that this program writes itself.
 var colours = regexp.MustCompile("\x1b\\[(0|1|2|31|32|33)m")
 
-// Seen fails the test where out, which a program printed, contains a character that is not shown as itself, or a line that begins as one of
+// Seen fails the test if out, which a program printed, contains a character that is not shown as itself, or a line that begins like one of
 // Hostile's. Line feeds and tabs are allowed.
 func Seen(t testing.TB, where, out string) {
 	t.Helper()
@@ -46,7 +46,7 @@ func seen(t testing.TB, where, out string, hidden func(rune) bool) {
 	}
 }
 
-// Fill puts text into every field, element and value of the type string that v, a pointer, leads to; strings of named types stay, as their
+// Fill puts text into every field, element and value of the type string that v, a pointer, leads to; strings of named types are unchanged, because their
 // packages check them. It returns how many it set.
 func Fill(v any, text string) int { return fill(reflect.ValueOf(v), text) }
 

@@ -21,7 +21,7 @@ import (
 // Pebble is Let's Encrypt's test server for ACME, in this process. It validates challenges as the real one does, but every name is 127.0.0.1 and the
 // ports are given.
 type Pebble struct {
-	// Directory is the address of its ACME directory, CAFile vouches for that, and Root issues the certificates, as PEM.
+	// Directory is the address of its ACME directory, CAFile the certificate to trust for it, and Root the CA that issues the certificates, as PEM.
 	Directory, CAFile string
 	Root              []byte
 	server            *httptest.Server
@@ -56,7 +56,7 @@ func NewPebble(t *testing.T, httpPort, tlsPort int) *Pebble {
 	return p
 }
 
-// Stop ends it: nothing answers at its address any more.
+// Stop ends it: nothing responds at its address any more.
 func (p *Pebble) Stop() { p.server.Close() }
 
 // ClosedPort returns a port of 127.0.0.1 at which nothing listens.

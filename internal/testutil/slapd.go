@@ -18,12 +18,12 @@ import (
 	"time"
 )
 
-// Slapd is an OpenLDAP server of its own, below a folder, on 127.0.0.1. Its suffix is dc=example,dc=org, and cn=admin,dc=example,dc=org with the password
+// Slapd is a private OpenLDAP server, below a folder, on 127.0.0.1. Its suffix is dc=example,dc=org, and cn=admin,dc=example,dc=org with the password
 // "admin" may do everything.
 type Slapd struct {
-	// URL is that of LDAP over TLS, StartTLS that of plain LDAP, which can be upgraded.
+	// URL is the address of LDAP over TLS, StartTLS that of plain LDAP, which can be upgraded.
 	URL, StartTLS string
-	// CA is the file of the authority that vouches for it.
+	// CA is the file of the certificate authority to trust for it.
 	CA string
 
 	dir string
@@ -53,7 +53,7 @@ access to attrs=userPassword by anonymous auth by * none
 access to * by * read
 `
 
-// NewSlapd makes the server's files and what it holds, as LDIF. Start starts it.
+// NewSlapd writes the server's files and its content, as LDIF. Start starts it.
 func NewSlapd(dir, ldif string) (*Slapd, error) {
 	s := &Slapd{dir: dir, CA: filepath.Join(dir, "ca.pem")}
 	if err := os.MkdirAll(filepath.Join(dir, "db"), 0o700); err != nil {
@@ -90,7 +90,7 @@ func HasSlapd() bool {
 	return err == nil
 }
 
-// slapdProgram finds what Debian keeps out of the PATH of users.
+// slapdProgram finds slapd, which Debian keeps out of the PATH of users.
 func slapdProgram(name string) string {
 	if p, err := exec.LookPath(name); err == nil {
 		return p
@@ -98,7 +98,7 @@ func slapdProgram(name string) string {
 	return "/usr/sbin/" + name
 }
 
-// Start starts the server, and returns when it answers.
+// Start starts the server, and returns when it responds.
 func (s *Slapd) Start() error {
 	var errs bytes.Buffer
 	s.cmd = exec.Command(slapdProgram("slapd"), "-d", "0", "-f", filepath.Join(s.dir, "slapd.conf"), "-h", s.URL+" "+s.StartTLS)
@@ -117,7 +117,7 @@ func (s *Slapd) Start() error {
 	return fmt.Errorf("slapd does not answer: %s", errs.String())
 }
 
-// Stop kills the server; Start starts it again, with what it held.
+// Stop kills the server; Start starts it again, with the same content.
 func (s *Slapd) Stop() {
 	if s.cmd != nil {
 		_ = s.cmd.Process.Kill()
@@ -126,7 +126,7 @@ func (s *Slapd) Stop() {
 	}
 }
 
-// certificates makes an authority, and a certificate of the server's address.
+// certificates makes a certificate authority, and a certificate for the server's address.
 func (s *Slapd) certificates() error {
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

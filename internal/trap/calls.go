@@ -18,7 +18,7 @@ type Call struct {
 	// Name is that of the call: openat, write, renameat2 …
 	Name string
 	// Path is what it changes, absolute, as the kernel knows it; Old is where something comes from (rename, link), or the
-	// target of a symbolic link, as it is.
+	// target of a symbolic link, unchanged.
 	Path, Old string
 	// Args are the raw arguments.
 	Args [6]uint64
@@ -26,7 +26,7 @@ type Call struct {
 	tid int
 }
 
-// where tells in which arguments a call has its paths.
+// where describes in which arguments a call has its paths.
 type where int
 
 const (
@@ -43,7 +43,7 @@ const (
 type kind struct {
 	name string
 	in   where
-	// reads: limit it to reading, and is trapped only where reading is.
+	// reads: it changes nothing, and is trapped only if reading is.
 	reads bool
 }
 
@@ -75,7 +75,7 @@ func kinds() map[uint32]kind {
 	}
 }
 
-// decode reads a call's paths out of the process. A path that can't be told is empty.
+// decode reads a call's paths out of the process. A path that can't be determined is empty.
 func (k kind) decode(tid int, args [6]uint64) Call {
 	c := Call{Name: k.name, Args: args, tid: tid}
 	switch k.in {
@@ -120,7 +120,7 @@ func (c *Call) at(dir, ptr uint64) string {
 	return filepath.Join(at, p)
 }
 
-// open returns the path of a descriptor, empty for what is not a file or folder with a name. Of /dev only the file system in memory counts, where
+// open returns the path of a descriptor, empty for anything but a file or folder with a name. Of /dev only the file system in memory counts, where
 // a test may have its folder.
 func (c *Call) open(fd uint64) string {
 	p, err := os.Readlink(c.proc("fd/" + strconv.Itoa(int(int32(fd)))))
@@ -183,7 +183,7 @@ func (c *Call) Data() ([]byte, error) {
 	return nil, fmt.Errorf("%s writes no bytes: %w", c.Name, syscall.EINVAL)
 }
 
-// Offset is where in its file the descriptor of a write is.
+// Offset returns the position in the file of the descriptor of a write.
 func (c *Call) Offset() (int64, error) {
 	if c.Name == "pwrite64" {
 		return int64(c.Args[3]), nil

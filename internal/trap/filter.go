@@ -36,7 +36,7 @@ func Enter() error {
 	if err != nil {
 		return fmt.Errorf("seccomp: %w", err)
 	}
-	// From here on nothing is opened or written: nobody answers yet. sendmsg is not trapped.
+	// From here on nothing is opened or written: nobody responds yet. sendmsg is not trapped.
 	err = unix.Sendmsg(sock, []byte{1}, unix.UnixRights(listener), nil, 0)
 	var ack [1]byte
 	if err == nil {
@@ -45,7 +45,7 @@ func Enter() error {
 	return errors.Join(err, unix.Close(listener), unix.Close(sock))
 }
 
-// install puts a filter upon all threads. The listener is for another process: this one must not touch it.
+// install puts a filter on all threads. The listener is for another process: this one must not touch it.
 func install(prog []unix.SockFilter) (listener int, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

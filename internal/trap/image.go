@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Disk is an ext4 file system, in a file on a file system in memory, whose power can be cut: Cut copies what the disk holds now, without
+// Disk is an ext4 file system, in a file on a file system in memory, whose power can be cut: Cut copies the current content of the disk, without
 // what is only in the kernel's memory, and Mount mounts such a copy as the next boot would, replaying the journal. Needs root, loop
 // devices, and the programs mkfs.ext4, mount and umount.
 //
@@ -62,7 +62,7 @@ func (d *Disk) Close() (err error) {
 	return err
 }
 
-// Cut returns what the disk holds now. With names the file system's journal is written first, as another program's fsync may make
+// Cut returns the current content of the disk. With names the file system's journal is written first, as another program's fsync may make
 // it at any moment: names, owners and modes are then on the disk, and content that nobody synced is not.
 func (d *Disk) Cut(names bool) (image string, err error) {
 	if names {
@@ -104,7 +104,7 @@ func (d *Disk) commit() error {
 	return errors.Join(err, f.Close())
 }
 
-// written changes whenever the loop device has written; busy reports that it does just now.
+// written changes whenever the loop device has written; busy reports whether it is writing.
 func (d *Disk) written() (sectors string, busy bool, err error) {
 	var st unix.Stat_t
 	if err := unix.Stat(d.Dir, &st); err != nil {
@@ -183,7 +183,7 @@ func program(name string, args ...string) error {
 	return nil
 }
 
-// Fill takes the room of the file system that path is on but for so many bytes, with a file of that name that is synced.
+// Fill fills the file system of path except for so many bytes, with a file of that name that is synced.
 func Fill(path string, room int64) error {
 	f, err := os.Create(path)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Decide is asked before each trapped call of the process. Zero lets it happen, an error number is what it returns instead
+// Decide is called before each trapped call of the process. Zero lets the call happen, an error number is what it returns instead
 // of happening, and Kill ends the process there with SIGKILL. It is called by one goroutine at a time.
 type Decide func(Call) syscall.Errno
 
@@ -22,7 +22,7 @@ const Kill = syscall.Errno(1 << 20)
 // Option changes what Start traps.
 type Option bool
 
-// WithReads traps calls that read, too.
+// WithReads also traps calls that read.
 const WithReads Option = true
 
 // notification is struct seccomp_notif, answer is struct seccomp_notif_resp of linux/seccomp.h.
@@ -42,7 +42,7 @@ type answer struct {
 	flags uint32
 }
 
-// Start starts a command whose program calls Enter before anything else, and asks decide at each of its calls until it has
+// Start starts a command whose program calls Enter before anything else, and calls decide at each of its calls until it has
 // ended. It returns when the process is trapped.
 func Start(cmd *exec.Cmd, decide Decide, options ...Option) error {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -105,7 +105,7 @@ type listening struct {
 	kinds  map[uint32]kind
 }
 
-// serve answers until the last process with the filter has ended.
+// serve responds until the last process with the filter has ended.
 func (l *listening) serve() {
 	defer func() { _ = unix.Close(l.fd) }()
 	for {
@@ -119,7 +119,7 @@ func (l *listening) serve() {
 		}
 		var n notification
 		if err := control(l.fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n)); err != nil {
-			continue // it has ended meanwhile, or a signal came
+			continue // it has ended meanwhile, or a signal arrived
 		}
 		a := answer{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 		switch errno := l.ask(n); errno {
@@ -134,7 +134,7 @@ func (l *listening) serve() {
 	}
 }
 
-// ask returns the answer to one call: those of other processes just happen.
+// ask returns the answer to one call: calls of other processes are let through.
 func (l *listening) ask(n notification) syscall.Errno {
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", l.pid, n.pid)); err != nil {
 		return 0

@@ -7,10 +7,10 @@
 // symbolic link, by any method. A Dir is bound to an open directory, not to a
 // name: its relative paths keep meaning the same folder when a parent is
 // renamed, and OpenDir on it refuses every symbolic link on the way, so a walk
-// as root through a folder that somebody else writes cannot be led out of it.
+// as root through a folder that another user can write to cannot be led out of it.
 // Every error is an *fs.PathError or *os.LinkError around a syscall.Errno.
 //
-// What is durable is said call by call. A crash may lose whatever was not
+// What is durable is documented for each call. A crash may lose anything that was not
 // synced, in any order: content by File.Sync or SyncFS, names by SyncDir or
 // SyncFS.
 //

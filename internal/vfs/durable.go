@@ -25,14 +25,14 @@ func ReadFile(f FS, path string) ([]byte, error) {
 	return b, err
 }
 
-// WriteFileAtomic makes path hold data with exactly these mode bits: a temporary file in the same folder, fsync,
-// rename, fsync of the folder. When it returns nil the new content is durable; whatever happens, path holds the
+// WriteFileAtomic makes path contain data with exactly these mode bits: a temporary file in the same folder, fsync,
+// rename, fsync of the folder. When it returns nil the new content is durable; whatever happens, path contains the
 // old content or the new. A crash may leave a file named by TempName.
 func WriteFileAtomic(f FS, path string, data []byte, mode uint32) error {
 	return WriteAtomic(f, path, mode, func(w io.Writer) error { _, err := w.Write(data); return err })
 }
 
-// WriteAtomic is WriteFileAtomic for content that is produced by a function. An error of write leaves path alone.
+// WriteAtomic is WriteFileAtomic for content that is produced by a function. After an error of write, path is unchanged.
 func WriteAtomic(f FS, path string, mode uint32, write func(io.Writer) error) (err error) {
 	tmp := TempName(path)
 	h, err := f.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -63,7 +63,7 @@ func WriteAtomic(f FS, path string, mode uint32, write func(io.Writer) error) (e
 	return SyncDir(f, filepath.Dir(path))
 }
 
-// tempPrefix starts the name of every temporary file that this package makes.
+// tempPrefix starts the name of every temporary file that this package creates.
 const tempPrefix = ".tmp-"
 
 // TempName returns a fresh name beside path: ".tmp-" and sixteen hexadecimal digits.
@@ -122,7 +122,7 @@ func RenameDurable(f FS, oldPath, newPath string) error {
 	return SyncParents(f, newPath, oldPath)
 }
 
-// MkdirAll makes path and its missing parents, each with perm; an existing folder is left as it is. The new names are
+// MkdirAll creates path and its missing parents, each with perm; an existing folder is left as it is. The new names are
 // durable when it returns. Links in the given path are followed, as for any parent.
 func MkdirAll(f FS, path string, perm uint32) error {
 	path = filepath.Clean(path)
@@ -157,7 +157,7 @@ func Exists(f FS, path string) (bool, error) {
 	return err == nil, err
 }
 
-// RemoveAll removes path and all below it; what is not there is no error. It follows no link, and gives itself the
+// RemoveAll removes path and everything below it; a missing path is no error. It follows no link, and gives itself
 // permission to empty folders that it owns. Nothing is durable when it returns.
 func RemoveAll(f FS, path string) error {
 	err := f.Remove(path)
@@ -187,7 +187,7 @@ func RemoveAll(f FS, path string) error {
 	return err
 }
 
-// openForRemoval opens a folder that must be emptied, adding u+rwx where it is missing.
+// openForRemoval opens a folder that must be emptied, adding u+rwx if it is missing.
 func openForRemoval(f FS, path string) (Dir, error) {
 	st, err := f.Lstat(path)
 	if err != nil {
@@ -214,7 +214,7 @@ func removeContents(d Dir) error {
 	return nil
 }
 
-// prefixed puts the folder in front of a path that is relative to it.
+// prefixed prepends the folder to a path that is relative to it.
 func prefixed(dir string, err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) && !strings.HasPrefix(pe.Path, "/") {
@@ -223,8 +223,8 @@ func prefixed(dir string, err error) error {
 	return err
 }
 
-// DropCache lets the kernel forget the pages of a file that has been synced, where it can: who reads it then reads the
-// disk. A File that knows no cache is not an error.
+// DropCache lets the kernel forget the pages of a file that has been synced, if it can: a later reader then reads the
+// disk. A File without a cache is not an error.
 func DropCache(f File) error {
 	if d, ok := f.(interface{ DropCache() error }); ok {
 		return d.DropCache()

@@ -13,10 +13,10 @@ import (
 //
 // Nothing is durable when a method returns, unless it says so.
 type FS interface {
-	// OpenFile opens path with the O_ flags of open(2). O_NOFOLLOW and O_CLOEXEC are added; a fifo is never
-	// waited for (O_NONBLOCK). perm is subject to the umask.
+	// OpenFile opens path with the O_ flags of open(2). O_NOFOLLOW and O_CLOEXEC are added; opening a fifo never
+	// blocks (O_NONBLOCK). perm is subject to the umask.
 	OpenFile(path string, flag int, perm uint32) (File, error)
-	// OpenDir opens a folder as a file system of its own, whose relative paths start there.
+	// OpenDir opens a folder as a separate file system, whose relative paths start there.
 	// On a Dir no element of a relative path may be a symbolic link or leave the folder, here and in every method.
 	OpenDir(path string) (Dir, error)
 	// ReadDir lists the names in a folder in byte order, without "." and "..".
@@ -26,11 +26,11 @@ type FS interface {
 	// Readlink returns the target of a symbolic link, as stored.
 	Readlink(path string) (string, error)
 
-	// Mkdir makes one folder. perm is subject to the umask.
+	// Mkdir creates one folder. perm is subject to the umask.
 	Mkdir(path string, perm uint32) error
-	// Mknod makes a fifo, socket or device: mode is a whole st_mode, type included.
+	// Mknod creates a fifo, socket or device: mode is a whole st_mode, type included.
 	Mknod(path string, mode uint32, dev uint64) error
-	// Symlink makes a symbolic link at path.
+	// Symlink creates a symbolic link at path.
 	Symlink(target, path string) error
 	// Link gives the file oldPath a second name.
 	Link(oldPath, newPath string) error
@@ -48,8 +48,8 @@ type FS interface {
 	Lchown(path string, uid, gid int) error
 	// Lutimes sets the modification time, in nanoseconds since 1970; the access time becomes the same.
 	Lutimes(path string, mtime int64) error
-	// Xattrs lists the extended attributes (POSIX ACLs are among them) in byte order of names; none where the
-	// file system has none.
+	// Xattrs lists the extended attributes (including POSIX ACLs) in byte order of names; none if the
+	// file system does not support them.
 	Xattrs(path string) ([]Xattr, error)
 	// SetXattr sets one extended attribute; a nil Value removes it.
 	SetXattr(path string, x Xattr) error
@@ -57,7 +57,7 @@ type FS interface {
 	// SyncFS makes everything written so far to the file system that holds path durable, names included
 	// (syncfs(2)), and reports write-back errors since path was opened.
 	SyncFS(path string) error
-	// StatFS tells the free space of the file system that holds path.
+	// StatFS returns the free space of the file system that holds path.
 	StatFS(path string) (Space, error)
 }
 
@@ -72,7 +72,7 @@ type File interface {
 	io.Reader
 	io.Writer
 	io.Seeker
-	// Close releases the file. Its error is one of writing: do not drop it after a write.
+	// Close releases the file. Its error may be a write error: do not drop it after a write.
 	io.Closer
 	// Stat describes the open file.
 	Stat() (Stat, error)
@@ -85,15 +85,15 @@ type File interface {
 	Chmod(mode uint32) error
 	Chown(uid, gid int) error
 	Utimes(mtime int64) error
-	// Sync makes the content durable (fsync(2)); on a folder the names in it.
+	// Sync makes the content durable (fsync(2)); for a folder, the names in it.
 	Sync() error
-	// CopyFrom makes this empty file a copy of src, from its start to its end as src.Stat told it last: shared extents where
-	// the file system can (FICLONE), copied within the kernel otherwise, holes kept. It returns the size of the
-	// copy; a source that is written meanwhile is the caller's to notice (compare Stat before and after). It ends with ctx, within copyPart bytes.
+	// CopyFrom makes this empty file a copy of src, from its start to its end as src.Stat last returned it: shared extents if
+	// the file system supports them (FICLONE), copied within the kernel otherwise, holes kept. It returns the size of the
+	// copy; the caller must detect a source that is written meanwhile (compare Stat before and after). It ends with ctx, within copyPart bytes.
 	CopyFrom(ctx context.Context, src File) (int64, error)
 }
 
-// Stat is what stat(2) tells, times in nanoseconds since 1970.
+// Stat is the result of stat(2), times in nanoseconds since 1970.
 type Stat struct {
 	Mode   uint32 // st_mode: type and twelve mode bits
 	UID    uint32
@@ -114,13 +114,13 @@ func (s Stat) Perm() uint32 { return s.Mode & 0o7777 }
 // Type returns the file type bits, S_IFMT of st_mode.
 func (s Stat) Type() uint32 { return s.Mode & syscall.S_IFMT }
 
-// IsDir reports a folder.
+// IsDir reports whether it is a folder.
 func (s Stat) IsDir() bool { return s.Type() == syscall.S_IFDIR }
 
-// IsRegular reports a regular file.
+// IsRegular reports whether it is a regular file.
 func (s Stat) IsRegular() bool { return s.Type() == syscall.S_IFREG }
 
-// IsSymlink reports a symbolic link.
+// IsSymlink reports whether it is a symbolic link.
 func (s Stat) IsSymlink() bool { return s.Type() == syscall.S_IFLNK }
 
 // Allocated returns the space on disk in bytes.
@@ -139,7 +139,7 @@ type Xattr struct {
 type Space struct {
 	Total  uint64 // bytes: f_blocks * f_frsize
 	Free   uint64 // bytes: f_bavail * f_frsize, never f_bfree
-	Files  uint64 // inodes in all; 0 where the file system does not count them
+	Files  uint64 // total inodes; 0 if the file system does not count them
 	Inodes uint64 // inodes free: f_ffree
 }
 

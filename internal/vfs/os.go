@@ -54,7 +54,7 @@ func (d dir) Close() error {
 	return pathErr("close", ".", closeFD(d.fd))
 }
 
-// at splits path into the open folder that holds it and its last element. On a Dir the way there follows no link.
+// at splits path into the open folder that holds it and its last element. On a Dir, no link is followed on the way.
 func (d dir) at(path string) (parent dir, name string, err error) {
 	i := strings.LastIndexByte(path, '/')
 	if d.fd == unix.AT_FDCWD || i < 0 || strings.HasPrefix(path, "/") {
@@ -183,7 +183,7 @@ func readNames(fd int) (names []string, err error) {
 	}
 }
 
-// closeFD closes a descriptor. On Linux it is released even where close(2) was interrupted; see there, "Dealing with
+// closeFD closes a descriptor. On Linux it is released even if close(2) was interrupted; see there, "Dealing with
 // error returns".
 func closeFD(fd int) error {
 	if err := unix.Close(fd); !errors.Is(err, unix.EINTR) {
@@ -263,7 +263,7 @@ func (d dir) Remove(path string) error {
 	}))
 }
 
-// Chmod uses fchmodat2 (Linux 6.6), else an O_PATH handle: neither follows a link.
+// Chmod uses fchmodat2 (Linux 6.6), otherwise an O_PATH handle: neither follows a link.
 func (d dir) Chmod(path string, mode uint32) error {
 	return pathErr("chmod", path, d.in(path, func(at int, name string) error {
 		p, err := unix.BytePtrFromString(name)
@@ -302,7 +302,7 @@ func (d dir) Lutimes(path string, mtime int64) error {
 	}))
 }
 
-// procPath names a file for system calls that have no *at form.
+// procPath returns a name of the file for system calls that have no *at form.
 func procPath(at int, name string) string {
 	if at == unix.AT_FDCWD || strings.HasPrefix(name, "/") {
 		return name

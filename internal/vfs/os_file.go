@@ -14,7 +14,7 @@ type file struct {
 	fd     int
 	name   string
 	closed bool
-	size   int64 // as Stat told it last
+	size   int64 // as last returned by Stat
 	blocks int64
 	known  bool
 }
@@ -108,10 +108,10 @@ func (f *file) SetXattr(x Xattr) error {
 	return pathErr("setxattr "+x.Name, f.name, unix.Fsetxattr(f.fd, x.Name, x.Value, 0))
 }
 
-// copyPart is how much is copied between two looks at the context, in bytes.
+// copyPart is how much is copied between two checks of the context, in bytes.
 const copyPart = 64 << 20
 
-// WithContext returns the reads of r, and ends with ctx.
+// WithContext returns a reader of r that ends with ctx.
 func WithContext(ctx context.Context, r io.Reader) io.Reader { return ctxReader{ctx, r} }
 
 type ctxReader struct {
@@ -154,7 +154,7 @@ func (f *file) CopyFrom(ctx context.Context, src File) (int64, error) {
 	return f.copyRange(ctx, s, 0, size)
 }
 
-// copyRange copies size bytes at off to the same place, within the kernel where it can. It returns how many there were.
+// copyRange copies size bytes at off to the same offset, within the kernel if possible. It returns how many there were.
 func (f *file) copyRange(ctx context.Context, s *file, off, size int64) (int64, error) {
 	var done int64
 	for done < size {
@@ -185,7 +185,7 @@ func (f *file) copyRange(ctx context.Context, s *file, off, size int64) (int64, 
 	return done, nil
 }
 
-// plainRange copies size bytes at off to the same place through memory. It returns how many there were.
+// plainRange copies size bytes at off to the same offset through memory. It returns how many there were.
 func (f *file) plainRange(ctx context.Context, s *file, off, size int64) (int64, error) {
 	return f.through(ctx, s, off, size, make([]byte, min(size, plainBlock)))
 }
@@ -257,7 +257,7 @@ func (f *file) copySparse(ctx context.Context, s *file, size int64) (int64, erro
 	return end, f.Truncate(end)
 }
 
-// DropCache gives up the clean pages of the file (POSIX_FADV_DONTNEED). It is advice: nothing fails for lack of it.
+// DropCache drops the clean pages of the file (POSIX_FADV_DONTNEED). It is only a hint: nothing fails without it.
 func (f *file) DropCache() error {
 	_ = unix.Fadvise(f.fd, 0, 0, unix.FADV_DONTNEED)
 	return nil

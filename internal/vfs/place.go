@@ -14,14 +14,14 @@ import (
 )
 
 // Place is an opened path: a folder, held by a descriptor, and a name in it. The owner of a folder in the path can't redirect what is done
-// with it. Only the name itself may become a link: what opens or changes it does not follow links (O_NOFOLLOW, lchown(2)).
+// with it. Only the name itself may become a link: calls that open or change it do not follow links (O_NOFOLLOW, lchown(2)).
 type Place struct {
 	fd         int
 	name, path string
 }
 
 // OpenPlace opens a path element by element, each by a descriptor, under the rule of CheckLinks; follow includes a link at the last
-// element. What the last element names need not exist; the folder must. A relative path begins at the working directory.
+// element. The last element need not exist; the folder must. A relative path begins at the working directory.
 func OpenPlace(path string, follow bool) (*Place, error) {
 	if path == "" {
 		return nil, pathErr("open", path, unix.ENOENT)
@@ -43,13 +43,13 @@ func OpenPlace(path string, follow bool) (*Place, error) {
 	return p, nil
 }
 
-// Path returns a path of the place for this process, for as long as it is open. It leads over no link but one that the name itself may be.
+// Path returns a path of the place for this process, for as long as it is open. No element of it but the name itself can be a link.
 func (p *Place) Path() string { return p.Dir() + "/" + p.name }
 
-// Dir returns a path of the folder, as Path.
+// Dir returns a path of the folder, as Path does.
 func (p *Place) Dir() string { return "/proc/self/fd/" + strconv.Itoa(p.fd) }
 
-// Folder opens the folder again, for the caller to close, and gives the path of the place: absolute, and without links, as the folder is named now.
+// Folder opens the folder again, for the caller to close, and returns the path of the place: absolute, and without links, as the folder is named now.
 // A place whose name is "." has no folder above it: then dir is nil. A folder that was removed since is fs.ErrNotExist. Source: proc(5), /proc/pid/fd.
 func (p *Place) Folder() (folder Dir, path string, err error) {
 	real, err := os.Readlink(p.Dir())
@@ -73,13 +73,13 @@ func (p *Place) Folder() (folder Dir, path string, err error) {
 	return folder, filepath.Join(real, p.name), err
 }
 
-// Open opens what the name is; a link is not followed (ELOOP).
+// Open opens the name; a link is not followed (ELOOP).
 func (p *Place) Open(flag int, mode fs.FileMode) (*os.File, error) {
 	f, err := os.OpenFile(p.Path(), flag|unix.O_NOFOLLOW, mode)
 	return f, p.Named(err)
 }
 
-// Named is an error with the path that was asked for in place of Path.
+// Named returns an error with the requested path in place of Path.
 func (p *Place) Named(err error) error {
 	if e := (*fs.PathError)(nil); errors.As(err, &e) && strings.HasPrefix(e.Path, p.Dir()) {
 		return &fs.PathError{Op: e.Op, Path: p.path, Err: e.Err}
@@ -101,7 +101,7 @@ type walker struct {
 	end     unix.Stat_t
 	known   bool // end is
 	links   int
-	foreign []uint32 // who made links that are for them to follow
+	foreign []uint32 // the owners of links that may be followed to them
 }
 
 func (w *walker) close() {
@@ -110,7 +110,7 @@ func (w *walker) close() {
 	}
 }
 
-// top goes to where a path begins.
+// top goes to the start of a path.
 func (w *walker) top(path string) error {
 	start := "."
 	if filepath.IsAbs(path) {
@@ -144,7 +144,7 @@ func (w *walker) enter(fd int, st unix.Stat_t) {
 	w.at, w.end, w.known = fd, st, true
 }
 
-// last reports whether what is left of the path is a name in the folder at, and takes that name.
+// last reports whether the rest of the path is a name in the folder at, and consumes that name.
 func (w *walker) last(follow bool) bool {
 	for len(w.rest) > 0 && (w.rest[0] == "" || w.rest[0] == ".") {
 		w.rest = w.rest[1:]
@@ -164,11 +164,11 @@ func (w *walker) last(follow bool) bool {
 		}
 		w.end = st
 	}
-	w.name = w.rest[0] // what cannot be looked at, or is made there, is the folder's
+	w.name = w.rest[0] // what cannot be inspected, or is created there, is the folder's
 	return true
 }
 
-// step takes one element of the path.
+// step processes one element of the path.
 func (w *walker) step() error {
 	el := w.rest[0]
 	w.rest = w.rest[1:]
@@ -203,7 +203,7 @@ func (w *walker) step() error {
 	return w.top(target)
 }
 
-// checkLinks refuses links that lead to what is not theirs who made them.
+// checkLinks refuses links that lead to files of users other than the link's owner.
 func (w *walker) checkLinks() error {
 	for _, uid := range w.foreign {
 		if !w.known || w.end.Uid != uid {

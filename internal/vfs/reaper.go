@@ -8,20 +8,20 @@ import (
 	"sync"
 )
 
-// TrashPrefix starts the name of what is waiting to be deleted.
+// TrashPrefix starts the name of a tree that waits to be deleted.
 const TrashPrefix = ".trash-"
 
 // Reaper deletes trees without making the caller wait: it renames them, then deletes them in the background. The zero value with an FS is
 // ready. Safe for concurrent use. A crash leaves folders that start with TrashPrefix: Sweep removes them.
 type Reaper struct {
 	FS FS
-	// Begin, if set, is called before something is deleted, and what it returns afterwards: a crash between leaves something. Where it
+	// Begin, if set, is called before something is deleted, and the function that it returns afterwards: a crash between leaves something. If it
 	// fails, Wait returns the error, and the tree is deleted all the same.
 	Begin func() (end func(), err error)
 
 	mu    sync.Mutex
 	wg    sync.WaitGroup
-	turn  sync.Mutex // one deletion at a time, they compete for the same disk
+	turn  sync.Mutex // one deletion at a time, because they compete for the same disk
 	first error
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // SweepTemps removes from a folder the temporary files that a crash left there: files and links, but no folders, of a
-// name that TempName gives. Call it only where nobody writes. A missing folder is not an error.
+// name that TempName returns. Call it only when nobody writes. A missing folder is not an error.
 func SweepTemps(f FS, dir string) error {
 	names, err := f.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxRead bounds what ReadFile of Files and Beneath reads of one file, in bytes.
+// MaxRead limits what ReadFile of Files and Beneath reads of one file, in bytes.
 const MaxRead = 1 << 30
 
-// ErrNotRegular is wrapped by the error about a fifo, socket or device where a file is read.
+// ErrNotRegular is wrapped by the error about a fifo, socket or device in place of a file.
 var ErrNotRegular = errors.New("not a regular file")
 
-// ErrTooLarge is wrapped by the error about a file that is larger than what is read.
+// ErrTooLarge is wrapped by the error about a file that is larger than the limit.
 var ErrTooLarge = errors.New("file too large")
 
 // regularOnly are the flags for opening files that another user may replace: a fifo does not block, a terminal does not become ours.
@@ -33,7 +33,7 @@ func OpenRegular(path string) (*os.File, error) {
 	return regular(f, path, false)
 }
 
-// regular refuses everything but regular files, and folders where they are wanted. f is closed when it refuses.
+// regular refuses everything but regular files, and folders if they are wanted. f is closed when it refuses.
 func regular(f *os.File, path string, folders bool) (*os.File, error) {
 	st, err := f.Stat()
 	if err == nil && !st.Mode().IsRegular() && (!folders || !st.IsDir()) {
@@ -53,7 +53,7 @@ func ReadFollowed(path string, limit int64) ([]byte, error) {
 	return b, err
 }
 
-// ReadStat is ReadFollowed, and what stat(2) says of the very file that was read.
+// ReadStat is ReadFollowed that also returns the result of stat(2) on the very file that was read.
 func ReadStat(path string, limit int64) ([]byte, fs.FileInfo, error) {
 	p, err := OpenPlace(path, true)
 	if err != nil {
@@ -118,7 +118,7 @@ func Files(dir string) fs.FS {
 	}
 }
 
-// Beneath is Files for a folder of another user: what is outside of the folder is not found through a link, whenever the link is made. dir
+// Beneath is Files for a folder of another user: nothing outside of the folder is found through a link, whenever the link is made. dir
 // itself may be a link. The folder is open until the file system is no longer used.
 func Beneath(dir string) (fs.FS, error) {
 	root, err := os.OpenRoot(dir)

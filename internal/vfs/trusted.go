@@ -12,7 +12,7 @@ import (
 // ErrUntrusted reports that a path contains a symbolic link of another user.
 var ErrUntrusted = errors.New("a symbolic link of another user is in the way")
 
-// maxLinks is how many links one path may lead over, as in path_resolution(7).
+// maxLinks is how many links one path may contain, as in path_resolution(7).
 const maxLinks = 40
 
 // OpenTrusted opens a folder by its absolute path, for a process with more privileges than the owner of some folder in it: element by

@@ -1,8 +1,8 @@
-// Package register says which services run on this machine: those that what is live registers, while its periodic checks succeed.
+// Package register publishes which services run on this machine: those that the live release registers, while its periodic checks succeed.
 //
-// It owns when that is said again. It never looks whether a service works, and writes no key: Publish does, here or at the hub, under a lease that this package renews.
+// It owns when they are published again. It never checks whether a service works, and writes no key: Publish does, here or at the hub, under a lease that this package renews.
 //
-// Invariants: a service of a project with a periodic check that fails, or has not run yet, is not said. What is not said again ends with its lease.
+// Invariants: a service of a project with a periodic check that fails, or has not run yet, is not published. A service that is not published again ends with its lease.
 //
 // A crash leaves leases, which end.
 package register
@@ -21,42 +21,42 @@ import (
 
 // Times.
 const (
-	// Lease is how long what was said stays, every how often it is said again.
+	// Lease is how long what was published stays, every how often it is published again.
 	Lease = 30 * time.Second
 	every = 10 * time.Second
-	// soon is how often it is looked whether something has changed.
+	// soon is the interval at which changes are checked for.
 	soon = time.Second
 )
 
-// Config is what a Registrar works with. All fields are needed.
+// Config is what a Registrar works with. All fields are required.
 type Config struct {
 	// Checks are the periodic checks of a project.
 	Checks func(name project.Name) []project.CheckState
-	// Address is how other machines reach this one.
+	// Address is the address at which other machines reach this one.
 	Address func() string
-	// Publish says all services of this machine; one that is not among them any more is gone.
+	// Publish publishes all services of this machine; a service that is no longer among them is removed.
 	Publish func(ctx context.Context, services map[string]string) error
 	Log     zerolog.Logger
 }
 
-// Registrar says which services run. Its methods are safe for concurrent use.
+// Registrar publishes which services run. Its methods are safe for concurrent use.
 type Registrar struct {
 	cfg Config
 
 	mu    sync.Mutex
 	all   map[project.Name]map[string]string
-	life  context.Context //nolint:containedctx // the life of the goroutine, from Start to Stop
+	life  context.Context // nolint:containedctx // the life of the goroutine, from Start to Stop
 	stop  context.CancelFunc
 	runs  bool
 	works sync.WaitGroup
 }
 
-// New makes one. Nothing is said before Start.
+// New returns a Registrar. Nothing is published before Start.
 func New(cfg Config) *Registrar {
 	return &Registrar{cfg: cfg, all: map[project.Name]map[string]string{}}
 }
 
-// Start begins. Call it once.
+// Start starts the Registrar. Call it once.
 func (r *Registrar) Start() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,7 +64,7 @@ func (r *Registrar) Start() {
 	r.begin()
 }
 
-// Stop ends it, and returns when nothing of it runs.
+// Stop stops the Registrar, and returns when nothing of it is running.
 func (r *Registrar) Stop() {
 	r.mu.Lock()
 	if r.stop == nil {
@@ -76,7 +76,7 @@ func (r *Registrar) Stop() {
 	r.works.Wait()
 }
 
-// Set says what is live in a project registers: services with what is said of each, a JSON object; none where it registers none.
+// Set sets what the live release of a project registers: services with their descriptions, each a JSON object; none if it registers none.
 func (r *Registrar) Set(name project.Name, services map[string]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,7 +88,7 @@ func (r *Registrar) Set(name project.Name, services map[string]string) {
 	r.begin()
 }
 
-// begin runs the loop once there is something to say. Called with mu held.
+// begin runs the loop once there is something to publish. Called with mu held.
 func (r *Registrar) begin() {
 	if r.runs || len(r.all) == 0 || r.life == nil || r.life.Err() != nil {
 		return
@@ -98,7 +98,7 @@ func (r *Registrar) begin() {
 	r.works.Go(func() { r.loop(life) })
 }
 
-// loop says it at each change, and again before the leases end.
+// loop publishes at each change, and again before the leases end.
 func (r *Registrar) loop(ctx context.Context) {
 	var said map[string]string
 	var at time.Time
@@ -126,7 +126,7 @@ func (r *Registrar) loop(ctx context.Context) {
 	}
 }
 
-// healthy returns the services to be said, with what is said of each.
+// healthy returns the services to be published, with their descriptions.
 func (r *Registrar) healthy() map[string]string {
 	r.mu.Lock()
 	all := maps.Clone(r.all)

@@ -1,11 +1,11 @@
-// Package watch applies the live release of a project again when a key changes that the project watches.
+// Package watch applies the live release of a project again when a key that the project watches changes.
 //
-// It owns when that is due, and up to which revision each project has been applied. It never applies anything, and reads no value: a run reads the keys as they are then.
+// It owns when that is due, and up to which revision each project has been applied. It never applies anything, and reads no value: a run reads the keys as they are when it runs.
 //
-// Invariants: a project has at most one run at a time, and one that is due behind it, however many keys change. A change is settled by a run that began after it, and not before that has
-// ended; a run that gave way to a deployment is begun again.
+// Invariants: a project has at most one run at a time, and at most one queued after it, however many keys change. A change is settled by a run that began after it, and not before that run has
+// ended; a run that was interrupted for a deployment is started again.
 //
-// A crash leaves projects whose last run is not noted: they are applied once more.
+// A crash leaves projects whose last run is not recorded: they are applied once more.
 package watch
 
 import (
@@ -32,35 +32,35 @@ type Plan struct {
 	Nodes bool
 }
 
-// Config is what a Watcher works with. All fields are needed.
+// Config is what a Watcher works with. All fields are required.
 type Config struct {
 	DB   *sql.DB
 	Keys *kv.Store
-	// Projects are all there are.
+	// Projects returns all projects.
 	Projects func(ctx context.Context) ([]project.Name, error)
-	// Plan is that of what is live now; one without patterns watches nothing.
+	// Plan returns the plan of the live release; one without patterns watches nothing.
 	Plan func(ctx context.Context, name project.Name) (Plan, error)
-	// Start begins a run, Wait gives its result. fault.Busy, of both, reports that it gave way to something else.
+	// Start begins a run, Wait returns its result. fault.Busy, of both, reports that something else took precedence.
 	Start func(ctx context.Context, d project.Deployment) (project.ID, error)
 	Wait  func(ctx context.Context, id project.ID) (project.Result, error)
 	Log   zerolog.Logger
 }
 
 const (
-	// longest is how many times the debounce a change waits at most, where others follow it.
+	// longest is how many times the debounce a change waits at most, if others follow it.
 	longest = 10
-	// retry is when a run that gave way is tried again, and a configuration read again that could not be.
+	// retry is the delay before an interrupted run is tried again, and before a configuration that could not be read is read again.
 	retry, retryPlan = time.Second, time.Minute
 	idle             = time.Hour
 )
 
-// Watcher runs what is due. All methods are safe for concurrent use.
+// Watcher starts the runs that are due. All methods are safe for concurrent use.
 type Watcher struct {
 	cfg Config
 
 	mu   sync.Mutex
 	all  map[project.Name]*entry
-	read int64 // the revision up to which changes were looked at
+	read int64 // the revision up to which changes were examined
 	// begun: there are keys, and so the projects are known.
 	begun bool
 	wake  chan struct{}
@@ -76,12 +76,12 @@ type entry struct {
 	seen int64
 	// newest is the revision of the last change of a key that it watches.
 	newest int64
-	// first and last are when it changed after seen, zero where it did not.
+	// first and last are when it changed after seen, zero if it did not.
 	first, last time.Time
 	running     bool
 }
 
-// changed takes in what has changed.
+// changed records what has changed.
 func (e *entry) changed(list []kv.Entry, now time.Time) {
 	newest := e.newest
 	for _, k := range list {
@@ -97,14 +97,14 @@ func (e *entry) changed(list []kv.Entry, now time.Time) {
 	e.newest = newest
 }
 
-// applied takes in that the project is applied with a revision: no change up to it is due any more.
+// applied records that the project is applied with a revision: no change up to it is due any more.
 func (e *entry) applied(revision int64) {
 	if e.seen = max(e.seen, revision); e.newest <= e.seen {
 		e.first, e.last = time.Time{}, time.Time{}
 	}
 }
 
-// due is when it is applied, zero where nothing has changed.
+// due returns when the project is to be applied, zero if nothing has changed.
 func (e *entry) due() time.Time {
 	if e.first.IsZero() {
 		return time.Time{}
@@ -123,7 +123,7 @@ func Open(ctx context.Context, cfg Config) (*Watcher, error) {
 	})
 }
 
-// Start begins to watch. Call it once.
+// Start starts watching. Call it once.
 func (w *Watcher) Start() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -132,7 +132,7 @@ func (w *Watcher) Start() {
 	w.works.Go(func() { w.loop(life) })
 }
 
-// Stop ends the watching, and returns when nothing of it runs. What was begun in the pipeline goes on there.
+// Stop stops watching, and returns when nothing of it is running. Runs that were started in the pipeline continue there.
 func (w *Watcher) Stop() {
 	w.mu.Lock()
 	if w.stop == nil {
@@ -144,18 +144,18 @@ func (w *Watcher) Stop() {
 	w.works.Wait()
 }
 
-// Live reports that something else is live in a project, or nothing any more, by a deployment that began at a time: it was applied with the keys of then.
+// Live reports that the live release of a project was replaced or removed by a deployment that began at a time: it was applied with the keys of that time.
 func (w *Watcher) Live(name project.Name, began time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.life == nil || w.life.Err() != nil || !w.begun {
-		return // without a key there is nothing to see
+		return // without a key there is nothing to watch
 	}
 	life := w.life
 	w.works.Go(func() { w.plan(life, name, began) })
 }
 
-// Forget removes what is known of a project.
+// Forget removes what is recorded of a project.
 func (w *Watcher) Forget(ctx context.Context, name project.Name) error {
 	w.mu.Lock()
 	delete(w.all, name)
@@ -164,7 +164,7 @@ func (w *Watcher) Forget(ctx context.Context, name project.Name) error {
 	return err
 }
 
-// plan reads what a project watches, and whether something of it has changed since it was applied.
+// plan reads what a project watches, and whether any of it has changed since it was applied.
 func (w *Watcher) plan(ctx context.Context, name project.Name, began time.Time) {
 	p, err := w.cfg.Plan(ctx, name)
 	switch {
@@ -233,7 +233,7 @@ func (w *Watcher) wakeUp() {
 	}
 }
 
-// loop looks at what changes, deletes what expires, and begins what is due.
+// loop reads changes, deletes keys that expire, and starts runs that are due.
 func (w *Watcher) loop(ctx context.Context) {
 	for ctx.Err() == nil {
 		changed := w.cfg.Keys.Changed()
@@ -257,7 +257,7 @@ func (w *Watcher) loop(ctx context.Context) {
 	}
 }
 
-// look reads the changes, begins what is due, and gives when the next is.
+// look reads the changes, starts what is due, and returns when the next is due.
 func (w *Watcher) look(ctx context.Context) (next time.Time) {
 	next = time.Now().Add(idle)
 	list, newest, err := w.cfg.Keys.Since(ctx, w.read)
@@ -332,7 +332,7 @@ func (w *Watcher) run(ctx context.Context, name project.Name, e *entry) {
 			}
 			continue
 		}
-		if err != nil { // its record says it; the same again would fail again
+		if err != nil { // its record reports it; another run would fail the same way
 			w.cfg.Log.Error().Err(err).Str("project", name.String()).Msg("watch: apply the live release again")
 		}
 		if err := w.save(ctx, name, at); err != nil && ctx.Err() == nil {

@@ -78,7 +78,7 @@ func plain(w *[80]uint32, s [5]uint32, from, to int) [5]uint32 {
 	return [5]uint32{a, b, c, d, e}
 }
 
-// forward performs the steps from to to-1, with a schedule that is w changed by dm.
+// forward performs the steps from to to-1, with the schedule w XOR dm.
 func forward(w, dm *[80]uint32, s [5]uint32, from, to int) [5]uint32 {
 	a, b, c, d, e := s[0], s[1], s[2], s[3], s[4]
 	i := from

@@ -57,7 +57,7 @@ func Hash(t testing.TB, dir, rev string) plumbing.Hash {
 	return plumbing.NewHash(Git(t, dir, "rev-parse", "--verify", rev))
 }
 
-// Pack packs what revs lead to, as rev-list takes them.
+// Pack packs what revs lead to, as rev-list accepts them.
 func Pack(t testing.TB, dir string, revs []string, args ...string) []byte {
 	t.Helper()
 	return Output(t, dir, []byte(strings.Join(revs, "\n")+"\n"), append([]string{"pack-objects", "--revs", "--stdout", "-q"}, args...)...)
@@ -87,7 +87,7 @@ type Repo struct {
 	Dir string
 }
 
-// NewRepo makes an empty repository, whose branch is master, in a folder that goes with the test.
+// NewRepo creates an empty repository, whose branch is master, in a folder that is removed with the test.
 func NewRepo(t testing.TB) *Repo {
 	t.Helper()
 	r := &Repo{T: t, Dir: filepath.Join(t.TempDir(), "src")}
@@ -119,7 +119,7 @@ func (r *Repo) Commit(msg string) plumbing.Hash {
 	return Hash(r.T, r.Dir, "HEAD")
 }
 
-// MakeTree writes a tree object of entries "MODE NAME", or "MODE NAME=HASH", as they come: no git would make some of them.
+// MakeTree writes a tree object of entries "MODE NAME", or "MODE NAME=HASH", unchanged: git would not make some of them.
 func (r *Repo) MakeTree(entries ...string) plumbing.Hash {
 	r.T.Helper()
 	blob := plumbing.NewHash(GitIn(r.T, r.Dir, []byte("evil"), "hash-object", "-w", "--stdin"))

@@ -1,5 +1,5 @@
 // Package vfstest provides file systems for tests: one that fails at chosen calls (Faulty), and one in memory that loses what was not
-// synced (Mem). It is imported by tests only.
+// synced (Mem). It is imported only by tests.
 package vfstest
 
 import (
@@ -12,13 +12,13 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// Op is one call that a Faulty has seen.
+// Op is one call that a Faulty has recorded.
 type Op struct {
 	Name string // open, opendir, readdir, lstat, readlink, mkdir, mknod, symlink, link, rename, exchange, remove, chmod, lchown, utimes, xattrs, setxattr, syncfs, statfs, read, write, stat, truncate, fchmod, fchown, futimes, fxattrs, fsetxattr, fsync, copy, close
 	Path string
 }
 
-// Faulty wraps an FS and fails chosen calls. It counts every call, those on files and folders that it opened included.
+// Faulty wraps an FS and fails chosen calls. It counts every call, including those on files and folders that it opened.
 // Safe for concurrent use.
 type Faulty struct {
 	vfs.FS
@@ -36,13 +36,13 @@ type state struct {
 // ErrCrash is what every call returns after a CrashAt: the process counts as dead.
 var ErrCrash = errors.New("vfstest: crashed")
 
-// New wraps inner. decide is asked before each call, with the number of the call from 1; an error it returns is the
+// New wraps inner. decide is called before each call, with the number of the call from 1; an error that it returns is the
 // call's, and the call does not happen. nil never fails. Calls are recorded for Ops.
 func New(inner vfs.FS, decide func(n int, op Op) error) *Faulty {
 	return &Faulty{FS: inner, s: &state{decide: decide, keep: true}}
 }
 
-// FailNth fails the nth call named op (any call where op is "") with errno, once.
+// FailNth fails the nth call named op (any call if op is "") with errno, once.
 func FailNth(op string, n int, errno syscall.Errno) func(int, Op) error {
 	seen := 0
 	return func(_ int, o Op) error {
@@ -57,7 +57,7 @@ func FailNth(op string, n int, errno syscall.Errno) func(int, Op) error {
 	}
 }
 
-// FailFrom fails the nth call named op (any call where op is "") and every later one of that name with errno: a full
+// FailFrom fails the nth call named op (any call if op is "") and every later one of that name with errno: a full
 // disk, a folder remounted read-only.
 func FailFrom(op string, n int, errno syscall.Errno) func(int, Op) error {
 	seen := 0
@@ -82,7 +82,7 @@ func CrashAt(n int) func(int, Op) error {
 	}
 }
 
-// Ops returns every call so far, in the order they were made, failed ones included.
+// Ops returns every call so far, in the order in which they were made, including failed ones.
 func (f *Faulty) Ops() []Op {
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 )
 
 // Mem is a file system in memory that can simulate power cuts. A crash keeps what real file systems promise: content and attributes of a
-// file that was synced, and names in the order in which they were made, up to a sync of a folder that they touch (a journal is written in
+// file that was synced, and names in the order in which they were made, up to a sync of a folder that they affect (a journal is written in
 // order). Of the rest a crash keeps a random part.
 //
-// It checks no permissions, knows no mounts, and follows no symbolic link. Each change takes a millisecond of its own
-// clock, Now. Safe for concurrent use.
+// It checks no permissions, knows no mounts, and follows no symbolic link. Each change advances its own clock, Now, by a
+// millisecond. Safe for concurrent use.
 type Mem struct {
 	mu    sync.Mutex
 	root  *inode
@@ -50,7 +50,7 @@ type inode struct {
 	names, dnames map[string]*inode // of a folder: seen, durable
 }
 
-// NewMem makes an empty file system whose clock starts at start.
+// NewMem returns an empty file system whose clock starts at start.
 func NewMem(start time.Time) *Mem {
 	m := &Mem{now: start.UnixNano(), next: 1, dev: 1}
 	m.root = m.inode(syscall.S_IFDIR | 0o755)
@@ -59,14 +59,14 @@ func NewMem(start time.Time) *Mem {
 	return m
 }
 
-// Now returns the clock.
+// Now returns the time of the clock.
 func (m *Mem) Now() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return time.Unix(0, m.now)
 }
 
-// Advance lets time pass.
+// Advance advances the clock.
 func (m *Mem) Advance(d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,7 +87,7 @@ func (m *Mem) Used() int64 {
 	return m.used
 }
 
-// FS returns the view of programs.
+// FS returns the file system as programs see it.
 func (m *Mem) FS() vfs.FS { return memDir{m, m.root} }
 
 func (s *meta) clone() *meta {

@@ -29,7 +29,7 @@ func (m *Mem) Crash(keep *rand.Rand) *Mem {
 	return out
 }
 
-// Clone returns an independent copy, of which everything is durable.
+// Clone returns an independent copy in which everything is durable.
 func (m *Mem) Clone() *Mem {
 	m.mu.Lock()
 	m.syncAll()

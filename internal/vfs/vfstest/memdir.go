@@ -62,7 +62,7 @@ func (d memDir) find(path string) (*inode, error) {
 	return nil, syscall.ENOENT
 }
 
-// fresh finds the folder of a path at which nothing is.
+// fresh finds the folder of a path that does not exist.
 func (d memDir) fresh(path string) (*inode, string, error) {
 	at, name, err := d.walk(path)
 	if err == nil && (name == "." || at.names[name] != nil) {
