@@ -31,7 +31,7 @@ func exists(t *testing.T, path string) bool {
 	return ok
 }
 
-// The archive of a deployment in a burst is packed while that runs, stays a folder until it has ended, and then gives its tree to the next one.
+// The archive of a deployment in a burst is packed while the deployment runs, stays a folder until it has ended, and then gives its tree to the next one.
 func TestAheadPacksTheArchiveOfARunningDeployment(t *testing.T) {
 	s, _ := burstSite(t, 3)
 	resume := s.s.Pause()
@@ -58,7 +58,7 @@ func TestAheadPacksTheArchiveOfARunningDeployment(t *testing.T) {
 	s.requireNoLeftovers()
 }
 
-// A deployment that begins at once waits for the archive of the one before to be packed, though the store is paused.
+// A deployment that begins at once waits until the archive of the previous one is packed, although the store is paused.
 func TestMakeWaitsForWhatIsPackedAhead(t *testing.T) {
 	s, _ := burstSite(t, 3)
 	settle()
@@ -83,7 +83,7 @@ func TestMakeWaitsForWhatIsPackedAhead(t *testing.T) {
 	}
 }
 
-// A rollback of the deployment takes the tree that is being packed; what was packed is not published.
+// A rollback of the deployment uses the tree that is being packed; what was packed is not published.
 func TestARollbackTakesWhatIsPackedAhead(t *testing.T) {
 	s, _ := burstSite(t, 3)
 	for range 5 {

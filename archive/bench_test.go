@@ -15,8 +15,8 @@ import (
 	"corpus-git/layout"
 )
 
-// BenchmarkArchive makes the first archive of a tree, the next ones of which 1 % changed, and rolls back.
-// CORPUS_BENCH_FILES is the number of files of 12 kB (2000), CORPUS_BENCH_DIR the file system to do it on.
+// BenchmarkArchive makes the first archive of a tree, further ones after changes of 1 % of it, and rolls back.
+// CORPUS_BENCH_FILES is the number of files of 12 kB (2000), CORPUS_BENCH_DIR the file system to use.
 func BenchmarkArchive(b *testing.B) {
 	files, _ := strconv.Atoi(os.Getenv("CORPUS_BENCH_FILES"))
 	if files == 0 {

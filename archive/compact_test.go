@@ -37,7 +37,7 @@ func (s *site) show(id string) archive.Archive {
 	return a
 }
 
-// packedSite has an exotic tree in a packed archive, and a later plain one of another tree.
+// packedSite returns a site with an exotic tree in a packed archive, and a later plain one of another tree.
 func packedSite(t *testing.T) (s *site, old map[string]string, a archive.Archive) {
 	s = newSite(t)
 	exotic(t, s.live(""))
@@ -45,7 +45,7 @@ func packedSite(t *testing.T) (s *site, old map[string]string, a archive.Archive
 	require.NoError(t, os.WriteFile(filepath.Join(s.p.Pillar(), "sub/init.sls"), []byte("a: 1\n"), 0o600))
 	require.NoError(t, os.Link(s.live("hard1"), filepath.Join(s.p.Pillar(), "sub/across")))
 	acl := []byte("\x02\x00\x00\x00\x01\x00\x06\x00\xff\xff\xff\xff\x02\x00\x04\x00\xd2\x04\x00\x00\x04\x00\x04\x00\xff\xff\xff\xff\x10\x00\x04\x00\xff\xff\xff\xff\x20\x00\x00\x00\xff\xff\xff\xff")
-	_ = unix.Setxattr(s.live("plain"), "system.posix_acl_access", acl, 0) // where the file system can
+	_ = unix.Setxattr(s.live("plain"), "system.posix_acl_access", acl, 0) // if the file system supports it
 	_ = unix.Setxattr(s.live("dir"), "system.posix_acl_default", acl, 0)
 	_ = unix.Setxattr(s.live("plain"), "user.empty", nil, 0)
 	_ = unix.Setxattr(s.live("plain"), "user.bytes", []byte("\x00\xff\n="), 0)
@@ -87,7 +87,7 @@ func TestCompactPacksAllButTheNewest(t *testing.T) {
 	require.NoError(t, s.s.Sweep())
 	require.Equal(t, got, s.show(a.ID), "a sweep leaves it")
 
-	// What is left of the old tree serves the next archive.
+	// What remains of the old tree is used for the next archive.
 	settle()
 	next := s.make()
 	s.requireExact(next)
@@ -124,7 +124,7 @@ func TestStandardTarReadsAPackedArchive(t *testing.T) {
 	}
 }
 
-// sortedLinks leaves out which name of a file came first: a tar may say it in another order.
+// sortedLinks removes which name of a file came first: a tar may list the names in another order.
 func sortedLinks(in map[string]string) map[string]string {
 	out := map[string]string{}
 	for p, d := range in {
@@ -180,7 +180,7 @@ func TestRollbackToAPackedArchive(t *testing.T) {
 	require.True(t, again.Already)
 }
 
-// One bit of a file, in a folder or in a tar, with every time and size as before.
+// One bit of a file, in a folder or in a tar, with every time and size unchanged.
 func TestVerifyFindsBitRot(t *testing.T) {
 	s, _, a := packedSite(t)
 	all, err := s.s.List()
@@ -233,7 +233,7 @@ func TestVerifyFindsBitRot(t *testing.T) {
 	requireSame(t, before, snapshot(t, s.p.Live()))
 }
 
-// Somebody put a tar of his own in place of a packed tree: nothing leaves the folder, nothing goes live.
+// Somebody replaced a packed tree by another tar: nothing is written outside of the folder, nothing goes live.
 func TestRestoreTakesOnlyWhatTheManifestLists(t *testing.T) {
 	s, _, a := packedSite(t)
 	before := snapshot(t, s.p.Live())
@@ -277,7 +277,7 @@ func TestRestoreTakesOnlyWhatTheManifestLists(t *testing.T) {
 	s.requireNoLeftovers()
 }
 
-// A tree that went bad before it was packed stays a folder: the evidence is not lost.
+// A tree that was damaged before it was packed stays a folder: the evidence is not lost.
 func TestCompactRefusesWhatIsNotAsRecorded(t *testing.T) {
 	s := newSite(t)
 	s.write("a", "content of a")
@@ -339,7 +339,7 @@ func TestCompactStandsStillWhilePaused(t *testing.T) {
 	require.NotNil(t, s.show(a.ID).Packed)
 }
 
-// Two stores that share the slot work one after the other; one that is paused gives it to the other.
+// Two stores that share the slot work one after the other; a paused one releases it to the other.
 func TestPausedCompactionLetsOthersWork(t *testing.T) {
 	slot := archive.NewBackground()
 	one, two := newSite(t), newSite(t)
@@ -451,7 +451,7 @@ func TestLimits(t *testing.T) {
 	require.Equal(t, []string{"06", "02"}, s.list())
 }
 
-// Own is what du says, whatever state an archive is in.
+// Own is what du reports, whatever state an archive is in.
 func TestOwnIsWhatTheDiskSays(t *testing.T) {
 	s, _, _ := packedSite(t)
 	failed := s.make()

@@ -15,7 +15,7 @@ import (
 	"corpus-git/layout"
 )
 
-// concluded makes archives of a project in a file system that forgets what was not synced, all but the newest with a verdict, and gives the newest.
+// concluded makes archives of a project in a file system that forgets what was not synced, all but the newest with a verdict, and returns the newest.
 func concluded(t *testing.T, m *vfstest.Mem, n int) (*Store, Archive) {
 	t.Helper()
 	p := layout.Root("/srv").Project("app")
@@ -38,8 +38,8 @@ func concluded(t *testing.T, m *vfstest.Mem, n int) (*Store, Archive) {
 	return s, last
 }
 
-// The verdict and the rotation of a deployment are seen at once and durable when settle returns; before that a power cut leaves all as it was, and nothing is deleted of what
-// may come back.
+// The verdict and the rotation of a deployment are visible at once and durable when settle returns; before that a power cut leaves everything as it was, and nothing is deleted that
+// may reappear.
 func TestConclude(t *testing.T) {
 	policy := Policy{Keep: 2}
 	for _, c := range []struct {
@@ -53,7 +53,7 @@ func TestConclude(t *testing.T) {
 		{name: "pinned meanwhile", staged: true, meanwhile: func(s *Store, id string) error { _, err := s.Pin(id); return err }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			// A power cut before settle, with nothing of what was not synced or with some of it, and one after it.
+			// A power cut before settle, with none or some of what was not synced, and one after it.
 			for cut := range 8 {
 				m := vfstest.NewMem(time.Unix(1_700_000_000, 0))
 				s, a := concluded(t, m, 3)
@@ -113,7 +113,7 @@ func TestConclude(t *testing.T) {
 	}
 }
 
-// Where a deployment has no archive nothing is rotated, and nothing is staged.
+// If a deployment has no archive, nothing is rotated, and nothing is staged.
 func TestConcludeWithoutAnArchive(t *testing.T) {
 	m := vfstest.NewMem(time.Unix(1_700_000_000, 0))
 	s, _ := concluded(t, m, 4)

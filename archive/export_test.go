@@ -18,7 +18,7 @@ import (
 	"corpus-git/archive"
 )
 
-// The real tar unpacks an export to the very tree, times to the nanosecond included.
+// The real tar unpacks an export to the same tree, including times to the nanosecond.
 func TestExportIsReadByTar(t *testing.T) {
 	if err := exec.Command("tar", "--zstd", "--version").Run(); err != nil {
 		t.Skip("no tar with zstd")
@@ -26,7 +26,7 @@ func TestExportIsReadByTar(t *testing.T) {
 	s := newSite(t)
 	exotic(t, s.live(""))
 	acl := []byte("\x02\x00\x00\x00\x01\x00\x06\x00\xff\xff\xff\xff\x02\x00\x04\x00\xd2\x04\x00\x00\x04\x00\x04\x00\xff\xff\xff\xff\x10\x00\x04\x00\xff\xff\xff\xff\x20\x00\x00\x00\xff\xff\xff\xff")
-	_ = unix.Setxattr(s.live("dir/run"), "system.posix_acl_access", acl, 0) // where the file system can
+	_ = unix.Setxattr(s.live("dir/run"), "system.posix_acl_access", acl, 0) // if the file system supports it
 	listen(t, s.live("sock"))
 	before := snapshot(t, s.p.Live())
 	delete(before, "sock")
@@ -64,7 +64,7 @@ func (w *brokenWriter) Write(p []byte) (int, error) {
 
 var errDisk = errors.New("no space left on this writer")
 
-// However late the output fails, in the last flush too, the export fails.
+// However late the output fails, even in the last flush, the export fails.
 func TestExportReportsEveryWriteError(t *testing.T) {
 	s := newSite(t)
 	s.write("a", "content of a")

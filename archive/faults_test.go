@@ -19,18 +19,18 @@ import (
 	"corpus-git/internal/vfs/vfstest"
 )
 
-// errnos are a broken disk, a full one, a full quota, rights that are missing, a file system that went read-only, a folder
-// that vanished, a busy one, and one that can't do it.
+// errnos are a broken disk, a full one, a full quota, missing permissions, a file system that became read-only, a folder
+// that vanished, a busy one, and an unsupported operation.
 func errnos() []syscall.Errno {
 	return []syscall.Errno{syscall.EIO, syscall.ENOSPC, syscall.EDQUOT, syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.ENOENT, syscall.EBUSY, syscall.EINVAL}
 }
 
-// rootOnly are the calls that only root may make, some of them for some files only.
+// rootOnly are the calls that only root may make, some of them only for some files.
 func rootOnly() []string { return []string{"mknod", "lchown", "fchown", "setxattr", "fsetxattr"} }
 
-// failNth fails the nth call once. EPERM from a call that only root may make is no fault but what an ordinary user meets:
-// the copy goes on and notes it (TestWhatOnlyRootMayDoIsNoted); such a call gets EIO. So does one that would say, once only,
-// that something has vanished from trees that are compared: what has vanished stays away (TestAFolderVanishes).
+// failNth fails the nth call once. EPERM from a call that only root may make is not a fault but what an ordinary user gets:
+// the copy continues and notes it (TestWhatOnlyRootMayDoIsNoted); such a call gets EIO. So does one that would report, only once,
+// that something has vanished from trees that are compared: what has vanished stays missing (TestAFolderVanishes).
 func (o operation) failNth(n int, errno syscall.Errno) func(int, vfstest.Op) error {
 	fail, instead := vfstest.FailNth("", n, errno), vfstest.FailNth("", n, syscall.EIO)
 	return func(i int, op vfstest.Op) error {
@@ -93,7 +93,7 @@ func (o operation) failsAt(base *world, n int, errno syscall.Errno, failed *int)
 	return true
 }
 
-// The power fails after each call. What comes back is whole, and the operation succeeds when it is run again.
+// The power fails after each call. What remains is whole, and the operation succeeds when it is run again.
 func TestThePowerMayFailAnywhere(t *testing.T) {
 	for _, o := range operations() {
 		t.Run(o.name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestThePowerMayFailAnywhere(t *testing.T) {
 			for n := first - 1; ; n += step {
 				draws := []*rand.Rand{rand.New(rand.NewPCG(uint64(n), seed))}
 				if n%4 == 0 {
-					draws[0] = nil // all that was not synced is lost
+					draws[0] = nil // everything that was not synced is lost
 				}
 				if crashKills() >= 100 {
 					draws = []*rand.Rand{nil}
@@ -125,8 +125,8 @@ func TestThePowerMayFailAnywhere(t *testing.T) {
 	}
 }
 
-// powerFails runs the operation in a copy of a world whose power fails after n calls. draw chooses what is left of what was not
-// synced, nil for nothing. It reports whether the operation was through by then.
+// powerFails runs the operation in a copy of a world whose power fails after n calls. draw chooses what remains of what was not
+// synced, nil for nothing. It reports whether the operation had ended by then.
 func (o operation) powerFails(base *world, n int, draw *rand.Rand) bool {
 	w := base.clone()
 	t := w.t
@@ -140,7 +140,7 @@ func (o operation) powerFails(base *world, n int, draw *rand.Rand) bool {
 	now := memSnapshot(t, f, w.p)
 	w.requireWholeTrees(o, before, now, says)
 	again := w.store(o.wrap(f))
-	if err == nil { // it said that it was through: then it is
+	if err == nil { // it reported success: then it is complete
 		require.Equal(t, w.want(o, before), now, says)
 		if o.name == "make" {
 			_, serr := again.Show(w.id)
@@ -154,7 +154,7 @@ func (o operation) powerFails(base *world, n int, draw *rand.Rand) bool {
 	return err == nil
 }
 
-// A disk that fills up in the middle: no archive, the hint, and the live tree as it was.
+// A disk that fills up in the middle: no archive, the hint, and the live tree unchanged.
 func TestDiskFillsUp(t *testing.T) {
 	w := newWorld(t)
 	before := memSnapshot(t, w.m.FS(), w.p)
@@ -167,7 +167,7 @@ func TestDiskFillsUp(t *testing.T) {
 	w.requireArchivesWhole(w.store(w.m.FS()), w.m.FS(), "full")
 }
 
-// A folder that a running program removes while the tree is read: the archive is made, and says what it lacks.
+// A folder that a running program removes while the tree is read: the archive is made, and notes what it lacks.
 func TestAFolderVanishes(t *testing.T) {
 	for _, call := range []string{"opendir", "lstat"} {
 		t.Run(call, func(t *testing.T) {
@@ -188,8 +188,8 @@ func TestAFolderVanishes(t *testing.T) {
 	}
 }
 
-// Where one tree can be exchanged and the other not, the archive has lost the first: it is not whole, and nothing takes it
-// for one that can be restored.
+// If one tree can be exchanged and the other not, the archive has lost the first: it is not whole, and nothing treats it
+// as one that can be restored.
 func TestARollbackExchangesOneTreeOnly(t *testing.T) {
 	for _, busy := range []string{"project", "pillar"} {
 		t.Run(busy, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestARollbackExchangesOneTreeOnly(t *testing.T) {
 	}
 }
 
-// What only root may do is left out for an ordinary user: the archive is made, and says what it lacks.
+// What only root may do is skipped for an ordinary user: the archive is made, and notes what it lacks.
 func TestWhatOnlyRootMayDoIsNoted(t *testing.T) {
 	w := newWorld(t)
 	require.NoError(t, w.m.FS().SetXattr(w.p.Live()+"/a", vfs.Xattr{Name: "user.y", Value: []byte("2")}))
@@ -232,7 +232,7 @@ func TestWhatOnlyRootMayDoIsNoted(t *testing.T) {
 	require.Positive(t, a.Made.Notes.Xattrs)
 }
 
-// What fails names the file and says what to do.
+// An error names the file and what to do.
 func TestFaultsAreTold(t *testing.T) {
 	for _, c := range []struct {
 		call, where string
@@ -268,7 +268,7 @@ func TestFaultsAreTold(t *testing.T) {
 	}
 }
 
-// A file system reports a block that could not be written once: to whoever syncs first. Where that is the sync beside
+// A file system reports a block that could not be written once: to the first caller that syncs. If that is the sync during
 // the copying, the archive must fail all the same.
 func TestEarlySyncFails(t *testing.T) {
 	s := newSite(t)

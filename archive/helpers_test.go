@@ -70,10 +70,10 @@ func (s *site) make() archive.Archive {
 	return a
 }
 
-// settle lets the ctimes of what was just written leave the window in which a change could go unseen.
+// settle waits until the ctimes of what was just written leave the window in which a change could go unnoticed.
 func settle() { time.Sleep(70 * time.Millisecond) }
 
-// snapshot describes a tree completely and by itself: it shares no code with the package under test but the listing of
+// snapshot describes a tree completely and independently: it shares no code with the package under test but the listing of
 // extended attributes. A missing tree is nil.
 func snapshot(t *testing.T, root string) map[string]string {
 	t.Helper()
@@ -201,7 +201,7 @@ func exotic(t *testing.T, root string) {
 	ok(err)
 	ok(f.Close())
 	ok(os.WriteFile(at("big"), []byte(strings.Repeat("0123456789abcde\n", 20_000)), 0o644))
-	_ = unix.Setxattr(at("plain"), "user.note", []byte("kept"), 0) // where the file system can
+	_ = unix.Setxattr(at("plain"), "user.note", []byte("kept"), 0) // if the file system supports it
 	_ = unix.Setxattr(at("dir"), "user.note", []byte("dir"), 0)
 	if os.Geteuid() == 0 {
 		ok(os.Chown(at("plain"), 1234, 4321))
@@ -216,7 +216,7 @@ func exotic(t *testing.T, root string) {
 	}
 }
 
-// listen makes a socket at a path that may be too long for one.
+// listen creates a socket at a path that may be too long for one.
 func listen(t *testing.T, p string) io.Closer {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "s")

@@ -44,7 +44,7 @@ func burstSite(t *testing.T, pushes int) (s *site, all []archive.Archive) {
 }
 
 // Deployments in a burst: each archive but the newest is packed, the first whole, the others beside it, and each is exactly the tree that it was made of, in every
-// form that it is read in.
+// form in which it is read.
 func TestMakePacksTheArchiveBefore(t *testing.T) {
 	s, all := burstSite(t, 5)
 	require.Nil(t, all[4].Packed)
@@ -75,7 +75,7 @@ func TestMakePacksTheArchiveBefore(t *testing.T) {
 	}
 	s.requireNoLeftovers()
 
-	// What it shares with is expired: the content stays for as long as an archive has it.
+	// The archive that it shares with is expired: the content stays for as long as an archive has it.
 	_, err := s.s.Rotate(archive.Policy{Keep: 3})
 	require.NoError(t, err)
 	require.NoError(t, s.s.Wait())
@@ -93,8 +93,8 @@ func TestMakePacksTheArchiveBefore(t *testing.T) {
 	}
 }
 
-// damage changes one byte near the middle of a compressed file, such that its content is lost: in a long run of zeros some bits choose only which of the zeros
-// before are repeated, and mean the same file when they are flipped.
+// damage changes one byte near the middle of a compressed file, such that its content is lost: in a long run of zeros some bits only choose which of the previous
+// zeros are repeated, and mean the same file when they are flipped.
 func damage(t *testing.T, b []byte) {
 	t.Helper()
 	d, err := zstd.NewReader(nil)
@@ -134,7 +134,7 @@ func TestADamagedBaseIsFound(t *testing.T) {
 	require.Nil(t, s.show(all[3].ID).Packed)
 }
 
-// What is shared is counted once, and by a limit too.
+// What is shared is counted once, also by a limit.
 func TestSharedBytesAreCountedOnce(t *testing.T) {
 	s, all := burstSite(t, 4)
 	var own int64
@@ -143,7 +143,7 @@ func TestSharedBytesAreCountedOnce(t *testing.T) {
 	}
 	require.Equal(t, own+all[1].Shared, archive.Disk(all))
 	require.Equal(t, all[1].Shared, all[2].Shared)
-	// All archives fit, if their base is counted once, and do not if it is counted with each of them.
+	// All archives fit if their base is counted once, and do not if it is counted with each of them.
 	limit := archive.Disk(all) + s.s.Spare()
 	r, err := s.s.Preview(archive.Policy{Keep: 9, MaxBytes: limit})
 	require.NoError(t, err)

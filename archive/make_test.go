@@ -119,7 +119,7 @@ func TestSpareTreeBecomesTheNextArchive(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, proof.Exact(), "the older archive is as it was: %v", proof.Differences)
 
-			// And back again, whatever happens then.
+			// And back again, whatever happened before.
 			before := snapshot(t, s.p.Live())
 			s.write("plain2", "changed")
 			res, err := s.s.Rollback(context.Background(), a.ID)
@@ -130,7 +130,7 @@ func TestSpareTreeBecomesTheNextArchive(t *testing.T) {
 	}
 }
 
-// A file that changed just before the scan may change again without a trace: it is copied next time, whatever stat says.
+// A file that changed just before the scan may change again without a trace: it is copied next time, whatever stat reports.
 func TestRacyFilesAreNeverTakenOver(t *testing.T) {
 	s := newSite(t)
 	before := time.Now()
@@ -139,7 +139,7 @@ func TestRacyFilesAreNeverTakenOver(t *testing.T) {
 	s.good()
 	s.good()
 	s.rotate(archive.Policy{Keep: 1})
-	// By its clock no time passed between writing and scanning: nothing of it may be trusted.
+	// By its clock no time passed between writing and scanning: none of it may be trusted.
 	a := s.make()
 	require.Equal(t, int64(1), a.Made.Copied)
 }
@@ -182,7 +182,7 @@ func TestMakeTwiceGivesTheSame(t *testing.T) {
 	require.Equal(t, "1", string(got), "the archive of a deployment is from before it")
 }
 
-// The first deployment: nothing is there, and a rollback makes it so again.
+// The first deployment: nothing exists, and a rollback restores that state.
 func TestNothingToArchive(t *testing.T) {
 	s := newSite(t)
 	require.NoError(t, os.MkdirAll(s.p.Dir(), 0o755))
@@ -246,7 +246,7 @@ func (s *site) requireNoLeftovers() {
 	}
 }
 
-// An ordinary user meets a file that it can't read: no archive, and a word on what to do.
+// An ordinary user has a file that it can't read: no archive, and a hint.
 func TestUnreadableFileRefuses(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root reads everything")
@@ -396,7 +396,7 @@ func TestSpaceIsCheckedFirst(t *testing.T) {
 	}
 }
 
-// A file with holes asks for the space that it takes, not for its size.
+// A file with holes needs the space that it takes, not its size.
 func TestSpaceCountsAllocatedBlocks(t *testing.T) {
 	s := newSite(t)
 	s.write("sparse", "")

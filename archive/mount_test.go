@@ -20,7 +20,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// mount puts a small file system at dir, where the machine lets us.
+// mount mounts a small file system at dir, if the machine allows it.
 func mount(t *testing.T, dir, options string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(dir, 0o755))
@@ -30,7 +30,7 @@ func mount(t *testing.T, dir, options string) {
 	t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
 }
 
-// Where a tree can't be renamed, the rollback goes file by file and comes to the same end.
+// If a tree can't be renamed, the rollback restores file by file, with the same result.
 func TestRollbackWhereNothingCanBeRenamed(t *testing.T) {
 	for name, where := range map[string]func(*site) string{
 		"live is a mount point":          func(s *site) string { return s.p.Live() },
@@ -87,7 +87,7 @@ func TestRollbackWhereNothingCanBeRenamed(t *testing.T) {
 	}
 }
 
-// A rollback that finds no room for the failed tree still brings the old one back.
+// A rollback that has no room for the failed tree still restores the old one.
 func TestRollbackInPlaceWithoutRoom(t *testing.T) {
 	s := newSite(t)
 	s.write("a", strings.Repeat("x", 1<<20))
@@ -148,13 +148,13 @@ func TestRealFullDisk(t *testing.T) {
 	}
 }
 
-// mountExt4 puts a small ext4 with a journal at dir, where the machine lets us.
+// mountExt4 mounts a small ext4 with a journal at dir, if the machine allows it.
 func mountExt4(t *testing.T, dir string, megabytes int64) {
 	t.Helper()
 	mountImage(t, dir, megabytes, "mkfs.ext4", "-q", "-F")
 }
 
-// mountImage puts a file system of its own at dir, where the machine lets us.
+// mountImage mounts a separate file system at dir, if the machine allows it.
 func mountImage(t *testing.T, dir string, megabytes int64, name string, args ...string) {
 	t.Helper()
 	mkfs, err := exec.LookPath(name)
@@ -173,7 +173,7 @@ func mountImage(t *testing.T, dir string, megabytes int64, name string, args ...
 	t.Cleanup(func() { require.NoError(t, exec.Command("umount", dir).Run()) })
 }
 
-// A deployment that fills the disk to the last byte is rolled back all the same, exactly, and again once there is room.
+// A deployment that fills the disk to the last byte is still rolled back exactly, and again once there is room.
 func TestRollbackOnAFullDisk(t *testing.T) {
 	for name, mounted := range map[string]func(*testing.T, string){
 		"ext4":  func(t *testing.T, dir string) { mountExt4(t, dir, 24) },
@@ -200,7 +200,7 @@ func TestRollbackOnAFullDisk(t *testing.T) {
 				require.NoError(t, trap.Fill(s.live("core"), 0))
 				res, err := s.s.Rollback(context.Background(), a.ID)
 				requireSame(t, before, snapshot(t, s.p.Live()))
-				if err != nil { // not a byte for the record: it says so
+				if err != nil { // not a byte for the record: the error reports it
 					require.ErrorIs(t, err, syscall.ENOSPC)
 					require.ErrorContains(t, err, "the old tree is live")
 					require.NotEmpty(t, fault.HintOf(err))
@@ -219,7 +219,7 @@ func TestRollbackOnAFullDisk(t *testing.T) {
 	}
 }
 
-// The same on a real ext4 for the archive itself: no room, no archive, the live tree as it was, and one once there is room.
+// The same on a real ext4 for the archive itself: no room, no archive, the live tree unchanged, and an archive once there is room.
 func TestArchiveOnAFullExt4(t *testing.T) {
 	s := newSite(t)
 	mountExt4(t, s.p.Dir(), 24)
@@ -244,7 +244,7 @@ func TestArchiveOnAFullExt4(t *testing.T) {
 	s.requireExact(s.make())
 }
 
-// Where the file system shares extents, an archive takes no room of its own, and shares no inode all the same.
+// If the file system shares extents, an archive takes no additional room, and still shares no inode.
 func TestReflink(t *testing.T) {
 	for name, mounted := range map[string]func(*testing.T, string){
 		"btrfs": func(t *testing.T, dir string) { mountImage(t, dir, 256, "mkfs.btrfs", "-q") },

@@ -14,7 +14,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// damages are the ways in which the tree of an archive can have changed since it was made, and what is said of each.
+// damages are the ways in which the tree of an archive can have changed since it was made, and the text of the error for each.
 func damages() map[string]struct {
 	path, what string
 	do         func(t *testing.T, at func(string) string)
@@ -83,7 +83,7 @@ func requireDamage(t *testing.T, err error, path, what string) {
 	require.Contains(t, err.Error(), what+": "+path)
 }
 
-// What an archive no longer holds as it was archived does not go live, by a rollback or by a restore, and the tree that was
+// A tree that an archive no longer holds as it was archived does not go live, by a rollback or by a restore, and the tree that was
 // live stays.
 func TestADamagedArchiveNeverGoesLive(t *testing.T) {
 	for says, d := range damages() {
@@ -103,7 +103,7 @@ func TestADamagedArchiveNeverGoesLive(t *testing.T) {
 	}
 }
 
-// A whole tree that is gone from an archive is found before the other one is exchanged.
+// A whole tree that is missing from an archive is detected before the other one is exchanged.
 func TestAMissingTreeStopsARollback(t *testing.T) {
 	s := newSite(t)
 	s.write("a", "old")
@@ -118,8 +118,8 @@ func TestAMissingTreeStopsARollback(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(a.Path, "pillar.failed"), "nothing was exchanged")
 }
 
-// A file that was touched is proved by its content where that is known; one bit of a disk that went bad, with every time as
-// it was, stops a restore.
+// A touched file is verified by its content if that is known; one flipped bit on a failing disk, with every time
+// unchanged, stops a restore.
 func TestContentIsProvedWhereItIsKnown(t *testing.T) {
 	s, _, _ := packedSite(t)
 	all, err := s.s.List()
@@ -145,7 +145,7 @@ func TestContentIsProvedWhereItIsKnown(t *testing.T) {
 	requireDamage(t, err, "project/big", "content")
 }
 
-// A running program writes to the tree as soon as it is live again: that is told, and is no damage.
+// A running program writes to the tree as soon as it is live again: that is reported, and is not damage.
 func TestWhatIsWrittenSinceIsNoDamage(t *testing.T) {
 	s, a := plainSite(t)
 	s.use(archive.Config{Reserve: noReserve, FS: &writesAfterExchange{live: s.live("a")}})
@@ -154,7 +154,7 @@ func TestWhatIsWrittenSinceIsNoDamage(t *testing.T) {
 	require.Equal(t, []tree.Difference{{Path: "project/a", What: "size"}}, res.Proof.Differences)
 }
 
-// writesAfterExchange is a disk on which a program writes to a file once trees were exchanged.
+// writesAfterExchange is a disk on which a program writes to a file once trees are exchanged.
 type writesAfterExchange struct {
 	vfs.OS
 	live string

@@ -15,7 +15,7 @@ import (
 	"corpus-git/internal/vfs/vfstest"
 )
 
-// What is remembered of a manifest is what its file says, until the file is another one.
+// What is remembered of a manifest is the content of its file, until the file is replaced.
 func TestRecentManifests(t *testing.T) {
 	m := vfstest.NewMem(time.Unix(1_700_000_000, 0))
 	s, a := concluded(t, m, 2)
@@ -44,7 +44,7 @@ func TestRecentManifests(t *testing.T) {
 	require.NoError(t, s.Wait())
 }
 
-// Nothing that archives are made of and packed with changes what is remembered of manifests.
+// No making or packing of archives changes what is remembered of manifests.
 func TestRecentManifestsStayAsRead(t *testing.T) {
 	m := vfstest.NewMem(time.Unix(1_700_000_000, 0))
 	s, a := concluded(t, m, 2)
@@ -71,7 +71,7 @@ func TestRecentManifestsStayAsRead(t *testing.T) {
 	require.NoError(t, s.Wait())
 }
 
-// However many manifests come, no more entries are kept than the bounds allow, and none are counted that are not kept.
+// However many manifests there are, no more entries are kept than the limits allow, and none are counted that are not kept.
 func TestRecentManifestsAreBounded(t *testing.T) {
 	var total atomic.Int64
 	one, two, three := &recent{}, &recent{}, &recent{}

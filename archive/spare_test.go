@@ -30,7 +30,7 @@ func TestCompactSparesWhatIsLiveAfterAFirstDeployment(t *testing.T) {
 	s.requireNoLeftovers()
 }
 
-// The empty tree of a first archive is no spare tree: it would keep a copy of what is live from being made.
+// The empty tree of a first archive is not a spare tree: it would prevent a copy of the live tree from being made.
 func TestAnEmptyTreeIsNotRecycled(t *testing.T) {
 	s := newSite(t)
 	s.good()
@@ -48,7 +48,7 @@ func TestAnEmptyTreeIsNotRecycled(t *testing.T) {
 	require.Zero(t, b.Made.Copied)
 }
 
-// A deployment interrupts the copying of a spare tree at any call, and takes over what is there: its archive is exact, whatever changed meanwhile.
+// A deployment interrupts the copying of a spare tree at any call, and reuses what exists: its archive is exact, whatever changed meanwhile.
 func TestAnInterruptedSpareTreeIsTakenOver(t *testing.T) {
 	took := 0
 	for k := 1; ; k += 37 {
@@ -71,7 +71,7 @@ func TestAnInterruptedSpareTreeIsTakenOver(t *testing.T) {
 				}()
 				select {
 				case <-done:
-				case <-time.After(50 * time.Millisecond): // what publishes holds a lock that Pause waits for
+				case <-time.After(50 * time.Millisecond): // publishing holds a lock that Pause waits for
 				}
 			}
 			return nil
@@ -111,7 +111,7 @@ func TestAnInterruptedSpareTreeIsTakenOver(t *testing.T) {
 	}
 }
 
-// Packing an archive that is like the newest gives a spare tree, and takes less than a copy.
+// Packing an archive that is similar to the newest yields a spare tree, and takes less time than a copy.
 func TestPreparePacksBeforeItCopies(t *testing.T) {
 	s := newSite(t)
 	empty := s.good()
@@ -135,7 +135,7 @@ func TestPreparePacksBeforeItCopies(t *testing.T) {
 	s.requireNoLeftovers()
 }
 
-// When deployments follow each other at once the newest archive gives its tree to the next one, and is packed beside the one before.
+// When deployments follow each other at once, the newest archive gives its tree to the next one, and is packed beside the previous one.
 func TestPrepareHandsTheNewestTreeOver(t *testing.T) {
 	s, all := burstSite(t, 3)
 	require.True(t, all[1].Incremental())
@@ -167,7 +167,7 @@ func TestPrepareHandsTheNewestTreeOver(t *testing.T) {
 	}
 }
 
-// Of trees that are copied in the time that packing takes, the live one is copied.
+// If trees take as long to pack as to copy, the live one is copied.
 func TestPrepareCopiesInABurst(t *testing.T) {
 	s := newSite(t)
 	s.write("a", "1")

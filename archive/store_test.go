@@ -116,7 +116,7 @@ func TestRotate(t *testing.T) {
 	}
 }
 
-// What hooks put into an archive goes with it, and never into the next one.
+// What hooks put into an archive is removed with it, and is never in the next one.
 func TestDumpsAreNotRecycled(t *testing.T) {
 	s := newSite(t)
 	s.write("a", "1")
@@ -232,7 +232,7 @@ func TestDamagedManifest(t *testing.T) {
 	s.make() // a new one needs no reference
 }
 
-// A hook that runs before the archive may already have put a dump where the archive is going to be.
+// A hook that runs before the archive may already have put a dump where the archive will be.
 func TestDumpMadeBeforeTheArchive(t *testing.T) {
 	s := newSite(t)
 	s.write("a", "1")
@@ -254,8 +254,8 @@ func TestDumpMadeBeforeTheArchive(t *testing.T) {
 	s.requireNoLeftovers()
 }
 
-// The clock jumps back by years between deployments, and by an hour each time somebody looks at it: the order of archives, what is
-// packed, what a rotation keeps and what a rollback brings stay as they are.
+// The clock jumps back by years between deployments, and by an hour at each reading: the order of archives, what is
+// packed, what a rotation keeps and what a rollback restores stay the same.
 func TestTheClockMayJumpBack(t *testing.T) {
 	s := newSite(t)
 	now := time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)

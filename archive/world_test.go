@@ -22,7 +22,7 @@ import (
 	"corpus-git/layout"
 )
 
-// world is a project in memory with two archives, a spare tree, and a deployment that went wrong.
+// world is a project in memory with two archives, a spare tree, and a deployment that failed.
 type world struct {
 	t   *testing.T
 	m   *vfstest.Mem
@@ -90,7 +90,7 @@ func (w *world) clone() *world {
 	return &c
 }
 
-// deploy makes the archive, then the mess.
+// deploy makes the archive, then the changes of the failed deployment.
 func (w *world) deploy() {
 	f := w.m.FS()
 	_, err := w.store(f).Make(context.Background(), archive.MakeRequest{Facts: w.facts(4)})
@@ -150,8 +150,8 @@ func memSnapshot(t *testing.T, f vfs.FS, p layout.Project) map[string]string {
 	return out
 }
 
-// requireArchivesWhole checks that every archive that is listed and not consumed holds what its manifest says, that
-// nothing half made is left, and that there is one at least.
+// requireArchivesWhole checks that every archive that is listed and not consumed holds what its manifest lists, that
+// nothing incomplete is left, and that there is at least one.
 func (w *world) requireArchivesWhole(s *archive.Store, f vfs.FS, says string) {
 	w.t.Helper()
 	require.NoError(w.t, s.Sweep(), says)
@@ -176,25 +176,25 @@ func (w *world) requireArchivesWhole(s *archive.Store, f vfs.FS, says string) {
 	}
 }
 
-// operation is one thing that may be interrupted anywhere, and run again.
+// operation is one operation that may be interrupted anywhere, and run again.
 type operation struct {
 	name  string
 	setup func(*world)
 	run   func(*world, *archive.Store) error
-	// steady: the live trees are never changed by it. Otherwise each is the old one or the new one, or, inPlace, on its way.
+	// steady: the live trees are never changed by it. Otherwise each is the old one or the new one, or, inPlace, in between.
 	steady, inPlace bool
 	long            bool
 	// wrap changes the file system for every run.
 	wrap func(vfs.FS) vfs.FS
 }
 
-// crashKills is 100 and more for make crash.
+// crashKills is 100 or more for make crash.
 func crashKills() int {
 	n, _ := strconv.Atoi(os.Getenv("CORPUS_GIT_CRASH_KILLS"))
 	return n
 }
 
-// stride leaves out calls of the longest operations, which ones follows from the seed; none where CORPUS_GIT_CRASH_KILLS is 100 or more, as
+// stride skips calls of the longest operations, chosen by the seed; none if CORPUS_GIT_CRASH_KILLS is 100 or more, as
 // for make crash.
 func (o operation) stride(t *testing.T) (first, step int) {
 	step = 1
@@ -289,7 +289,7 @@ func operations() []operation {
 	}
 }
 
-// burst makes archives of which each but the newest was packed by the next one. The newest is not packed yet, and there is no spare tree.
+// burst makes archives each of which but the newest was packed by the next one. The newest is not packed yet, and there is no spare tree.
 func (w *world) burst() {
 	f := w.m.FS()
 	w.handOver = 1
@@ -315,7 +315,7 @@ func (w *world) burst() {
 	w.m.Advance(time.Minute)
 }
 
-// burstAndBack is burst, where what is live has changed since.
+// burstAndBack is burst after which the live trees have changed.
 func (w *world) burstAndBack() {
 	w.burst()
 	f := w.m.FS()
@@ -333,7 +333,7 @@ func compact(s *archive.Store) error {
 	return err
 }
 
-// deployAndPack packs the archive from before the deployment, too: a later one is there.
+// deployAndPack also packs the archive from before the deployment: there is a later one.
 func (w *world) deployAndPack() {
 	w.deploy()
 	s := w.store(w.m.FS())
@@ -379,7 +379,7 @@ func (w *world) requireWholeTrees(o operation, before, now map[string]string, sa
 	require.Contains(w.t, []map[string]string{bp, op}, np, says)
 }
 
-// want is what the live trees are once the operation is through.
+// want is what the live trees are once the operation has ended.
 func (w *world) want(o operation, before map[string]string) map[string]string {
 	if o.steady {
 		return before

@@ -19,7 +19,7 @@ import (
 	"corpus-git/project"
 )
 
-// repository has texts for commits: a pack is the texts that are lacking.
+// repository has texts for commits: a pack is the missing texts.
 type repository struct {
 	has  map[project.Commit]string
 	refs map[string]project.Commit
@@ -121,7 +121,7 @@ func TestRoundTrip(t *testing.T) {
 	require.NoError(t, r.Verify())
 }
 
-// What the other machine has is left out; one that has it not after all is told so.
+// What the other machine has is omitted; a machine that does not have it after all gets an error.
 func TestWhatIsThereIsLeftOut(t *testing.T) {
 	m, data := made(t, bundle.Tips{Code: []project.Commit{code}})
 	require.Len(t, m.Packs, 1)
@@ -142,7 +142,7 @@ func TestDigestIsOfWhatIsDeployed(t *testing.T) {
 	require.NotEqual(t, one, two)
 }
 
-// No byte can be changed, and no end be cut off: nothing is stored of the pack that it is in.
+// No byte can be changed, and no end be truncated: nothing of the affected pack is stored.
 func TestEveryByteCounts(t *testing.T) {
 	m, data := made(t, bundle.Tips{})
 	for i := range data {
@@ -194,7 +194,7 @@ func TestManifestsThatCannotBeDeployed(t *testing.T) {
 	}
 }
 
-// FuzzOpen reads anything, with a signature that is right: it must neither panic nor take more than it says.
+// FuzzOpen reads any bytes, with a valid signature: it must neither panic nor read more than the manifest states.
 func FuzzOpen(f *testing.F) {
 	_, data := made(f, bundle.Tips{})
 	f.Add(data)

@@ -71,7 +71,7 @@ func TestPacks(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, int32(2), c.made.Load())
 
-	// Another one for a machine that lacks something else, none for one that has all of it.
+	// Another pack for a machine that lacks something else, none for one that has everything.
 	_, err = write("cc")
 	require.NoError(t, err)
 	require.Equal(t, int32(3), c.made.Load())

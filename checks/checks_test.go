@@ -129,7 +129,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// A server that is asked redirects elsewhere, to learn the token that the check sends: neither headers nor body follow, within the server they do.
+// A server that is checked redirects elsewhere, to learn the token that the check sends: neither headers nor body follow; within the server they do.
 func TestRedirectsElsewhereGetNoSecrets(t *testing.T) {
 	var got atomic.Pointer[http.Request]
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got.Store(r) }))
@@ -173,7 +173,7 @@ func closedPort(t *testing.T) string {
 }
 
 func TestNoAnswer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+	l, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and sends nothing
 	require.NoError(t, err)
 	defer l.Close()
 	c := once(project.CheckHTTP, "http://"+l.Addr().String()+"/")
@@ -337,7 +337,7 @@ func TestFirstLinesCutAtRunes(t *testing.T) {
 	assert.Equal(t, "a"+strings.Repeat("é", 99)+"...", got[0])
 }
 
-// The attack: the file of a check's key ca is where the project's user can replace it; a fifo in its place held the deployment, its cancel, and the
+// The attack: the file in a check's key ca is where the project's user can replace it; a fifo in its place blocked the deployment, its cancel, and the
 // server's stop until somebody wrote into it.
 func TestAFifoForCertificatesIsNotWaitedFor(t *testing.T) {
 	srv, ca := tlsServer(t, 30*24*time.Hour)
@@ -354,7 +354,7 @@ func TestAFifoForCertificatesIsNotWaitedFor(t *testing.T) {
 	assert.Contains(t, ask(t, c).Reason, "file too large")
 }
 
-// The attack: a program that answers with 190 characters before a secret. The line was cut at 200 before secrets were looked for, and ten bytes of it stood
+// The attack: a program that responds with 190 characters before a secret. The line was truncated at 200 before secrets were looked for, and ten bytes of it were
 // in the output.
 func TestSecretsAreHiddenBeforeAnswersAreCut(t *testing.T) {
 	const secret = "correct-horse-battery-staple"

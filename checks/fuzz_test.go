@@ -10,7 +10,7 @@ import (
 	"corpus-git/project"
 )
 
-// FuzzAnswer: whatever a service answers, the judge does not panic, holds good only what is wanted, and shows few short lines
+// FuzzAnswer checks that, whatever a service responds, the judge does not panic, accepts only what is expected, and shows few short lines
 // of text without a secret or its beginning.
 func FuzzAnswer(f *testing.F) {
 	const secret = "s3cr3tvalue"
@@ -38,7 +38,7 @@ func FuzzAnswer(f *testing.F) {
 				t.Fatalf("%q", l)
 			}
 		}
-		// A secret at each place of a long line, over the end of what is shown above all, leaves nothing of itself.
+		// A secret at each position of a long line, in particular across the end of what is shown, leaves no part of itself.
 		pad := strings.Repeat("-", shownBytes-len(body)%(2*len(secret)))
 		for _, l := range r.firstLines([]byte(pad + secret + pad)) {
 			if strings.Contains(l, secret[:1]) {

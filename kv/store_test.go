@@ -61,7 +61,7 @@ func TestStore(t *testing.T) {
 		require.Error(t, kv.CheckKey(bad), bad)
 	}
 
-	// A lease that is not renewed ends; a renewal is no change.
+	// A lease that is not renewed ends; a renewal is not a change.
 	require.EqualValues(t, 4, set(kv.Put{Key: "services/web/n1", Value: "x", Lease: 10 * time.Second}))
 	c.add(8 * time.Second)
 	require.EqualValues(t, 4, set(kv.Put{Key: "services/web/n1", Value: "x", Lease: 10 * time.Second}))
@@ -80,7 +80,7 @@ func TestStore(t *testing.T) {
 	<-changed
 	require.EqualValues(t, 6, set(kv.Put{Key: "services/web/n1", Value: "x"}), "the deletion had a revision")
 
-	// Over a restart: what was deleted is known to who was away.
+	// Across a restart: a watcher that was disconnected is notified of deleted keys.
 	require.NoError(t, s.Delete(ctx, "shared/a", nil))
 	require.Equal(t, fault.Refused, fault.KindOf(s.Delete(ctx, "shared/a", nil)))
 	s = open(t, path, c)
@@ -100,7 +100,7 @@ func TestStore(t *testing.T) {
 	require.Equal(t, map[string]string{"shared/b": "1", "services/web/n1": "x"}, seen)
 }
 
-// Of many who create a key one does, and of many who change a revision one does.
+// Of many callers that create a key one succeeds, and of many that change a revision one does.
 func TestOneWins(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "x.db"), &clock{at: time.Unix(1000, 0)})
 	for _, want := range []int64{0, 1} {
@@ -134,7 +134,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// What an instance registers replaces what it registered before, and nobody else's.
+// What an instance registers replaces what it registered before, and nothing of anybody else.
 func TestRegister(t *testing.T) {
 	c := &clock{at: time.Unix(1000, 0)}
 	s := open(t, filepath.Join(t.TempDir(), "x.db"), c)
@@ -168,7 +168,7 @@ func TestRegister(t *testing.T) {
 	require.Error(t, s.Register(ctx, "n1/x", nil, time.Minute))
 }
 
-// A leader stays while it is a candidate; the next one's token is greater, that of one who comes back, too.
+// A leader stays while it is a candidate; the next one's token is greater, and so is that of one that returns.
 func TestElect(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "x.db"), &clock{at: time.Unix(1000, 0)})
 	var last int64

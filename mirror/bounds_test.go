@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A mirror knows no users. The attack: many requests of a few kilobytes, which unpack to 64 MiB each and were kept in memory.
+// A mirror has no users. The attack: many requests of a few kilobytes, which unpack to 64 MiB each and were kept in memory.
 func TestRequestsOfStrangersAreBounded(t *testing.T) {
 	m := open(t, t.TempDir(), "repositories:\n  - {path: x, url: 'https://example.org/x', revision: v1}\n")
 	dir := m.repositoryDir("x")
@@ -41,7 +41,7 @@ func TestRequestsOfStrangersAreBounded(t *testing.T) {
 	require.LessOrEqual(t, maxRequest*maxFetches, 128<<20, "what all requests take together")
 }
 
-// The attack: who sits between the mirror and a server that the list names with https sends the first copy, which is pinned, from elsewhere without TLS.
+// The attack: somebody between the mirror and a server that the list names with https sends the first copy, which is pinned, from elsewhere without TLS.
 func TestNoWayBackFromHTTPS(t *testing.T) {
 	plain := httptest.NewServer(&site{text: "evil"})
 	defer plain.Close()
@@ -57,7 +57,7 @@ func TestNoWayBackFromHTTPS(t *testing.T) {
 	require.NoFileExists(t, m.filePath("x"))
 }
 
-// A lock that was cut short, or that somebody wrote by hand, ended the program with a Go panic.
+// A truncated lock, or one that somebody wrote by hand, ended the program with a Go panic.
 func TestALockWithoutHashes(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "repos.lock")
 	for _, text := range []string{

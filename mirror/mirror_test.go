@@ -101,7 +101,7 @@ func TestFiles(t *testing.T) {
 	require.Equal(t, unchanged, one(t, m, Options{}).Change)
 	require.Len(t, s.ranges, 1, "what is here is not fetched again")
 
-	// Replaced there: what is pinned is here, so nothing is asked; lost here, it is refused.
+	// Replaced there: what is pinned is here, so nothing is requested; lost here, it is refused.
 	first := s.text
 	s.text = strings.Repeat("two ", 900)
 	require.Equal(t, unchanged, one(t, m, Options{}).Change)
@@ -118,7 +118,7 @@ func TestFiles(t *testing.T) {
 	require.Equal(t, updated, out.Change)
 	require.Equal(t, sum(s.text), out.At)
 
-	// A transfer that broke goes on where it was, because its sum is known.
+	// An interrupted transfer continues where it was, because its checksum is known.
 	require.NoError(t, os.Remove(name))
 	s.cut = 100
 	out = one(t, m, Options{})
@@ -128,11 +128,11 @@ func TestFiles(t *testing.T) {
 	require.Equal(t, copied, one(t, m, Options{}).Change)
 	require.Equal(t, []string{"bytes=100-"}, s.ranges)
 
-	// A sum in the list that is not the pinned one.
+	// A checksum in the list that is not the pinned one.
 	m = open(t, dir, strings.Replace(list, "tar'}", "tar', sha256: "+sum("x")+"}", 1))
 	require.Contains(t, one(t, m, Options{}).Error, "the list has the SHA-256")
 
-	// The path is not in the list any more: the pin is dropped.
+	// The path is no longer in the list: the pin is removed.
 	m = open(t, dir, "")
 	require.NoError(t, m.Sync(t.Context(), Options{}, func(Outcome) { t.Fail() }))
 	lock, err = ReadLock(m.LockFile)
@@ -180,7 +180,7 @@ func TestHandler(t *testing.T) {
 	} {
 		code, body, _ := get(t, s.URL+path)
 		if path == "/folders/debian/out" {
-			require.GreaterOrEqual(t, code, 400, path) // os.Root calls it an escape, which is no absence
+			require.GreaterOrEqual(t, code, 400, path) // os.Root reports this as an escape, not as a missing file
 		} else {
 			require.Equal(t, want, code, path)
 		}

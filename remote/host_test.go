@@ -14,7 +14,7 @@ import (
 	"corpus-git/remote"
 )
 
-// sshDouble stands in for ssh(1): it runs the command here, by sh, as sshd does, in a home of its own. FAIL makes it fail as ssh does.
+// sshDouble stands in for ssh(1): it runs the command here, by sh, as sshd does, in its own home. FAIL makes it fail as ssh does.
 const sshDouble = `#!/bin/sh
 case "$*" in *-Oexit*) exit 0;; esac
 while [ "$1" != -- ]; do shift; done
@@ -70,11 +70,11 @@ func TestATargetIsNoOption(t *testing.T) {
 	h.Target = "web1"
 }
 
-// The program is copied once, byte by byte; one that differs there is not run, but copied again. Another kind of machine gets none.
+// The program is copied once, byte by byte; a copy that differs there is not run, but replaced. Another type of machine gets none.
 func TestInstall(t *testing.T) {
 	h := host(t)
 	program := filepath.Join(t.TempDir(), "program")
-	// It answers as a session would.
+	// It responds as a session would.
 	text := append([]byte("#!/bin/sh\necho '{\"hello\":{\"protocol\":1,\"release\":\"'\"$*\"'\"}}'\ncat >/dev/null\n"), bytes.Repeat([]byte("# program\n"), 100_000)...)
 	require.NoError(t, os.WriteFile(program, text, 0o755))
 	release, err := remote.ReadRelease(program)

@@ -60,7 +60,7 @@ func (a *answers) Upgrade(_ context.Context, in *bufio.Reader) error {
 	return err
 }
 
-// One request follows the other, a bundle included; an error is an answer, and a bundle that was not read to its end ends the session.
+// Requests follow one another, including a bundle; an error is a response, and a bundle that was not read to its end ends the session.
 func TestServe(t *testing.T) {
 	for name, c := range map[string]struct {
 		in    string
@@ -134,7 +134,7 @@ func FuzzServe(f *testing.F) {
 	})
 }
 
-// A release talks to the one before and to the one after it; who is further away is told to upgrade.
+// A release works with the previous one and with the next one; any other is told to upgrade.
 func TestSpeaks(t *testing.T) {
 	for name, c := range map[string]struct {
 		hello remote.Hello

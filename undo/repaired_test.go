@@ -11,7 +11,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// TestRepaired: what only restores what an older log left is nothing more to undo; what does more is.
+// TestRepaired checks that a log that only restores what an older log left has nothing more to undo, and that one with further changes has.
 func TestRepaired(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
@@ -49,7 +49,7 @@ func TestRepaired(t *testing.T) {
 	assert.False(t, got, "nothing is not repaired")
 }
 
-// TestOnce: a path that several logs hold is one change.
+// TestOnce checks that a path in several logs is one change.
 func TestOnce(t *testing.T) {
 	a, b, c := Item{Noun: file, Name: "/a"}, Item{Noun: link, Name: "/a"}, Item{Noun: "crontab", Name: "www-data"}
 	u := Item{Noun: "user", Name: "www-data"}

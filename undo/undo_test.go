@@ -19,7 +19,7 @@ import (
 	"corpus-git/internal/vfs/vfstest"
 )
 
-// tree describes all that is below a folder, one line each.
+// tree describes everything below a folder, one line each.
 func tree(t testing.TB, f vfs.FS, dir string) string {
 	t.Helper()
 	var b strings.Builder
@@ -68,7 +68,7 @@ func (o opened) Folder() (vfs.Dir, string, error) {
 	return dir, o.path, err
 }
 
-// etc makes what a machine has before a deployment.
+// etc creates what a machine has before a deployment.
 func etc(t testing.TB, f vfs.FS, root string) {
 	for _, d := range []string{"etc", "etc/nginx", "srv", "srv/app", "log", "state"} {
 		require.NoError(t, vfs.MkdirAll(f, filepath.Join(root, d), 0o755))
@@ -81,7 +81,7 @@ func etc(t testing.TB, f vfs.FS, root string) {
 	require.NoError(t, f.SyncFS(root))
 }
 
-// changes are what the states of a deployment do to it, each as one that is told to the log before and after.
+// changes are what the states of a deployment do to it, each reported to the log before and after.
 func changes(f vfs.FS, root string) []func(l *Log) error {
 	at := func(p string) string { return filepath.Join(root, p) }
 	return []func(l *Log) error{
@@ -142,13 +142,13 @@ func changes(f vfs.FS, root string) []func(l *Log) error {
 			}
 			return write1(f, at("opt/clone/.git/HEAD"), "ref", 0o644)
 		},
-		func(l *Log) error { // below the archived tree: not noted
+		func(l *Log) error { // below the archived tree: not recorded
 			if err := l.Before(context.Background(), at("srv/app/page")); err != nil {
 				return err
 			}
 			return nil
 		},
-		func(l *Log) error { // made and removed in one deployment
+		func(l *Log) error { // created and removed in one deployment
 			if err := l.Before(context.Background(), at("log/x")); err != nil {
 				return err
 			}
@@ -226,7 +226,7 @@ func TestSomebodyElsesChangeStays(t *testing.T) {
 	data, err = os.ReadFile(root + "/etc/nginx/site")
 	require.NoError(t, err)
 	assert.True(t, strings.HasPrefix(string(data), "old site\n"))
-	// For people: the content of what stays is a file of the log, though it was kept in the journal.
+	// For people: the content of what stays is a file of the log, even if it was kept in the journal.
 	copies, err := filepath.Glob(root + "/state/undo/" + filesDir + "/*")
 	require.NoError(t, err)
 	var kept []string
@@ -238,7 +238,7 @@ func TestSomebodyElsesChangeStays(t *testing.T) {
 	assert.Contains(t, kept, "127.0.0.1 localhost\n")
 }
 
-// TestLinksOnTheWay: a folder was replaced by a link to another one since it was noted. Nothing is written through it.
+// TestLinksOnTheWay checks that nothing is written through a link that replaced a folder since it was recorded.
 func TestLinksOnTheWay(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
@@ -262,7 +262,7 @@ func TestLinksOnTheWay(t *testing.T) {
 	assert.Empty(t, names)
 }
 
-// TestNothingNoted: a deployment that changes nothing outside leaves no trace.
+// TestNothingNoted checks that a deployment that changes nothing outside leaves no trace.
 func TestNothingNoted(t *testing.T) {
 	root := t.TempDir()
 	l, err := New(Machine{FS: vfs.OS{}}, root+"/undo", root+"/srv")
@@ -281,7 +281,7 @@ func TestNothingNoted(t *testing.T) {
 	require.NoError(t, none.After(t.Context()))
 }
 
-// TestLastActions come once each, after the files they are about are back.
+// TestLastActions checks that each last action runs once, after the files that it concerns are restored.
 func TestLastActions(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
@@ -351,7 +351,7 @@ func TestActions(t *testing.T) {
 	}, rep)
 	assert.Equal(t, "old\n", table)
 
-	// The steps of the release that is live again may have changed it since: it is nobody else's, and stays.
+	// The steps of the release that is live again may have changed it since: the change is not another program's, and stays.
 	table = "newest\n"
 	rep, err = Undo(t.Context(), m, root+"/state/undo")
 	require.NoError(t, err)
@@ -385,8 +385,8 @@ func TestSomebodyElsesActionStays(t *testing.T) {
 	assert.Equal(t, "somebody's\n", table)
 }
 
-// TestAnyCrash kills the deployment at every call, cuts the power, and kills the undoing at a call, too. After that one that
-// is let through leaves all as it was.
+// TestAnyCrash kills the deployment at every call, cuts the power, and also kills Undo at a call. After that a run
+// without interruption leaves everything as it was.
 func TestAnyCrash(t *testing.T) {
 	root := "/m"
 	fresh := func() *vfstest.Mem {
@@ -426,7 +426,7 @@ func TestAnyCrash(t *testing.T) {
 	}
 }
 
-// withoutTemps leaves out what a crash may leave: temporary files of what died.
+// withoutTemps removes what a crash may leave: temporary files of killed processes.
 func withoutTemps(s string) string {
 	var out strings.Builder
 	for line := range strings.Lines(s) {
@@ -437,7 +437,7 @@ func withoutTemps(s string) string {
 	return out.String()
 }
 
-// TestEveryCallFails: whichever call of a deployment fails, the state is told, and what it did not change is undone.
+// TestEveryCallFails checks that, whichever call of a deployment fails, the state gets the error, and what it did not change is undone.
 func TestEveryCallFails(t *testing.T) {
 	root := "/m"
 	for n := 1; ; n++ {
@@ -458,7 +458,7 @@ func TestEveryCallFails(t *testing.T) {
 	}
 }
 
-// A state whose change could not be noted fails, and those that do not depend on it run still: After, which was called then, ended the server.
+// A state whose change could not be recorded fails, and those that do not depend on it still run: After, which was called then, ended the server.
 func TestOtherStatesGoOnAfterAnyFailure(t *testing.T) {
 	root := "/m"
 	for n := 1; ; n++ {
@@ -490,7 +490,7 @@ func TestOtherStatesGoOnAfterAnyFailure(t *testing.T) {
 }
 
 // The attack: the project's user makes a file that a state removes three terabytes long without a byte in it. The undo log read it for an hour, with the
-// server's rights, and neither cancel nor a stop ended that.
+// server's permissions, and neither cancel nor a stop ended that.
 func TestAFileOfHolesIsNotKept(t *testing.T) {
 	dir := t.TempDir()
 	p := filepath.Join(dir, "file")
@@ -541,7 +541,7 @@ func TestDamagedJournal(t *testing.T) {
 	require.JSONEq(t, `{"bytes":"L2H/"}`, string(b))
 }
 
-// The content of small files is kept in the journal, as long as that is small, that of others as copies; both come back.
+// The content of small files is kept in the journal, as long as the journal is small, that of others as copies; both are restored.
 func TestSmallFilesAreKeptInTheJournal(t *testing.T) {
 	dir := t.TempDir()
 	m := Machine{FS: vfs.OS{}}
@@ -572,7 +572,7 @@ func TestSmallFilesAreKeptInTheJournal(t *testing.T) {
 	require.Equal(t, withoutState(want), withoutState(tree(t, vfs.OS{}, dir)))
 }
 
-// withoutState leaves out the log itself.
+// withoutState removes the log itself.
 func withoutState(s string) string {
 	var out strings.Builder
 	for line := range strings.Lines(s) {
@@ -583,7 +583,7 @@ func withoutState(s string) string {
 	return out.String()
 }
 
-// A content in the journal that is not the one that was kept goes nowhere.
+// Content in the journal that differs from what was recorded is not restored.
 func TestDamagedContentInTheJournal(t *testing.T) {
 	dir := t.TempDir()
 	m := Machine{FS: vfs.OS{}}
@@ -610,7 +610,7 @@ func TestDamagedContentInTheJournal(t *testing.T) {
 	require.Equal(t, "new", string(got))
 }
 
-// A file of gigabytes is copied until the deployment is cancelled, and no longer; the state fails, nothing of it is noted, and the log can go on.
+// A file of gigabytes is copied until the deployment is cancelled, and no longer; the state fails, nothing of it is recorded, and the log can continue.
 func TestASaveEndsWithItsContext(t *testing.T) {
 	dir := t.TempDir()
 	p := filepath.Join(dir, "file")
@@ -638,8 +638,8 @@ func TestASaveEndsWithItsContext(t *testing.T) {
 	require.EqualValues(t, 2*maxInJournal, st.Size())
 }
 
-// TestReverseKilledAnywhere: what a release changed is taken back by one that goes back over it, and notes that in a log of its own. Wherever that is killed, or fails, or the
-// power is cut, its own log undone makes everything again what the release had left; let through, it is what was before the release.
+// TestReverseKilledAnywhere checks that Reverse of a release's changes records them in its own log. Wherever it is killed, or fails, or the
+// power is cut, undoing its own log restores everything that the release had left; without interruption, the result is the state before the release.
 func TestReverseKilledAnywhere(t *testing.T) {
 	root, older, newer := "/m", "/m/state/undo", "/m/state/newer"
 	fresh := func() *vfstest.Mem {

@@ -9,11 +9,11 @@ import (
 	"corpus-git/project"
 )
 
-// FuzzStates: what systemctl and supervisorctl print is read, whatever it is. A unit's name and output are those of the project.
+// FuzzStates checks that any output of systemctl and supervisorctl is accepted. A unit's name and output come from the project.
 func FuzzStates(f *testing.F) {
 	f.Add("Id=a.service\nLoadState=loaded\nActiveState=active\nSubState=running\nMainPID=12\nNRestarts=1\nStateChangeTimestampMonotonic=5\n", "app  RUNNING  pid 12, uptime 2 days, 1:02:03\n", "app")
 	f.Add("", "app RUNNING pid 1, uptime , 0:00:01", "app")
-	f.Add("LoadState=loaded\n", "", "app") // once taken for a unit in a state without a name
+	f.Add("LoadState=loaded\n", "", "app") // was once treated as a unit in a state without a name
 	f.Add("LoadState\n=\n", "app RUNNING pid 1, uptime x, y", "app")
 	f.Add("ActiveState=failed\nLoadState=masked\nStateChangeTimestampMonotonic=9223372036854775807\n", "app FATAL Exited too quickly\n", "app")
 	f.Add("ActiveState=failed\nLoadState=masked\nStateChangeTimestampMonotonic=9807223372\n", "", "app")

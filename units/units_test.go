@@ -98,7 +98,7 @@ func TestList(t *testing.T) {
 	}, got)
 }
 
-// What is typed selects, and reaches no command line.
+// What is typed selects, and never becomes part of a command line.
 func TestSelection(t *testing.T) {
 	for want, names := range map[string]string{"web": "app-idle.service app-web.service", "app-web": "app-web.service", "app-web.service": "app-web.service", "app": "app:a app:b", "app:b": "app:b", "own": "own"} {
 		r, _ := runner(t, all(), machine())
@@ -166,7 +166,7 @@ func TestLogsOfFiles(t *testing.T) {
 	require.Equal(t, []string{"a.log: 2", "a.log: 3", "not shown: /fifo.log: not a regular file", "not shown: /link.log: it is, or is behind, a symbolic link; the key  logs  names files themselves",
 		"long.log: end"}, append(read(Opener{Within: dir}, 2)[:4], "long.log: end"))
 
-	// Another user reads what that user may read, and this process goes on as who it was.
+	// Another user reads what that user may read, and this process continues as its own user.
 	if os.Geteuid() != 0 {
 		return
 	}
@@ -181,7 +181,7 @@ func TestLogsOfFiles(t *testing.T) {
 	require.NotContains(t, strings.Join(read(Opener{Within: "/elsewhere"}, 1), "\n"), "a.log: 3", "this process reads no closed file outside of the project's folder")
 }
 
-// A log goes on in the file that took its name, and loses no line of the old one.
+// Following continues in the file that took the log's name, and loses no line of the old one.
 func TestRotation(t *testing.T) {
 	p := filepath.Join(t.TempDir(), "a.log")
 	require.NoError(t, os.WriteFile(p, []byte("1\n"), 0o644))
@@ -213,8 +213,8 @@ func TestRotation(t *testing.T) {
 	require.Equal(t, []string{"1", "2", "3", "half", "4", "55"}, got)
 }
 
-// The attack: who runs the project's programs makes a log that is followed three terabytes long with one call (ftruncate(2)): the server, which looked for
-// the end of the line, took the memory of the machine.
+// The attack: whoever runs the project's programs makes a followed log three terabytes long with one call (ftruncate(2)): the server, which looked for
+// the end of the line, used up the memory of the machine.
 func TestALogGrowsByTerabytes(t *testing.T) {
 	p := filepath.Join(t.TempDir(), "a.log")
 	require.NoError(t, os.WriteFile(p, []byte("1\n"), 0o644))
@@ -245,7 +245,7 @@ func TestALogGrowsByTerabytes(t *testing.T) {
 	require.Equal(t, "2", got[len(got)-1])
 }
 
-// The attack: new names in the folder of logs at every look, until the server has no descriptor left.
+// The attack: new names in the folder of logs at every check, until the server has no descriptor left.
 func TestNamesThatComeAndGoCostNoDescriptors(t *testing.T) {
 	dir := t.TempDir()
 	r, _ := runner(t, nil, nil)

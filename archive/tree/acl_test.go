@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzACL: what was read from a file system comes back as it was, and nothing else is taken for an ACL.
+// FuzzACL checks that what was read from a file system is converted back unchanged, and that nothing else is accepted as an ACL.
 func FuzzACL(f *testing.F) {
 	f.Add([]byte("\x02\x00\x00\x00\x01\x00\x06\x00\xff\xff\xff\xff\x02\x00\x04\x00\xd2\x04\x00\x00"), "user::rw-,other::---")
 	f.Fuzz(func(t *testing.T, acl []byte, text string) {

@@ -40,7 +40,7 @@ func TestManifestRefusesDamage(t *testing.T) {
 	}
 }
 
-// FuzzDecodeManifest gives the parser bodies with a right checksum: whatever they hold, it returns, and what it accepts
+// FuzzDecodeManifest passes bodies with a right checksum to the parser: whatever they hold, it returns, and what it accepts
 // it can write again.
 func FuzzDecodeManifest(f *testing.F) {
 	b := sample().Encode()
@@ -74,7 +74,7 @@ func TestXattrDigest(t *testing.T) {
 	require.NotEqual(t, x("a", "b", "c", "d"), x("a", "bcd"))
 }
 
-// Manifests of the version before have no sums.
+// Manifests of the previous version have no sums.
 func TestManifestOfTheVersionBefore(t *testing.T) {
 	m := sample()
 	for i := range m.Entries {
@@ -88,7 +88,7 @@ func TestManifestOfTheVersionBefore(t *testing.T) {
 	require.Equal(t, m, got)
 }
 
-// strip takes the byte that says "no sum" from the end of each entry: it encodes the list entry by entry.
+// strip removes the byte that means "no sum" from the end of each entry: it encodes the list entry by entry.
 func strip(t *testing.T, body []byte, m *Manifest) []byte {
 	t.Helper()
 	var out []byte

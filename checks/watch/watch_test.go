@@ -22,7 +22,7 @@ import (
 	"corpus-git/project"
 )
 
-// machine is what a Watcher watches: projects whose check answers what good says.
+// machine is what a Watcher watches: projects whose check returns what good holds.
 type machine struct {
 	mu    sync.Mutex
 	live  map[project.Name][]project.Check
@@ -31,8 +31,8 @@ type machine struct {
 	told  []string
 	at    int // how many runs there are now
 	most  int
-	clock time.Duration // by which the wall clock is wrong
-	// during, where it is not nil, is given to runs, and busy keeps them out.
+	clock time.Duration // the error of the wall clock
+	// during, if it is not nil, is passed to runs, and busy prevents them.
 	during context.Context
 	busy   bool
 	hang   bool
@@ -162,7 +162,7 @@ func TestChangesAreToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, m := database(t), newMachine(every(time.Minute))
 		w := m.open(t, d)
-		require.NoError(t, w.Start(t.Context())) // the look at all projects finds it
+		require.NoError(t, w.Start(t.Context())) // the examination of all projects finds it
 		time.Sleep(5*time.Minute + time.Second)
 		require.Empty(t, m.heard(), "that it works is no news")
 		s := w.States("app")
@@ -176,7 +176,7 @@ func TestChangesAreToldOnce(t *testing.T) {
 		require.Equal(t, []string{"app check-failed connection refused"}, m.heard())
 		require.True(t, w.States("app")[0].Failing())
 
-		// A restart in between tells nothing again, and goes on counting.
+		// A restart in between notifies nothing again, and continues counting.
 		runs := w.States("app")[0].Now.Runs
 		w.Stop()
 		w = m.open(t, d)
@@ -209,7 +209,7 @@ func TestAnUntoldChangeIsToldAtTheNextStart(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		w.Stop()
 		require.Len(t, m.heard(), 1)
-		_, err := d.ExecContext(t.Context(), `UPDATE check_periods SET notified = 0`) // as a crash right after the change leaves it
+		_, err := d.ExecContext(t.Context(), `UPDATE check_periods SET notified = 0`) // as left by a crash right after the change
 		require.NoError(t, err)
 		w = m.open(t, d)
 		require.NoError(t, w.Start(t.Context()))
@@ -276,7 +276,7 @@ func TestAClockThatIsSetChangesNothing(t *testing.T) {
 func TestARestartKeepsLongIntervals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, m := database(t), newMachine(every(24*time.Hour))
-		for range 48 { // a server that never runs for a day
+		for range 48 { // a server that never runs for a whole day
 			w := m.open(t, d)
 			require.NoError(t, w.Start(t.Context()))
 			time.Sleep(time.Hour)

@@ -22,7 +22,7 @@ import (
 	"corpus-git/internal/testutil/gittest"
 )
 
-// attributesCases makes .gitattributes, and files that they may be about, out of what matters to one and to what is odd.
+// attributesCases makes .gitattributes, and files that they may match, from relevant and unusual parts.
 type attributesCases struct{ *rand.Rand }
 
 func (r attributesCases) one(from ...string) string { return from[r.IntN(len(from))] }
@@ -42,7 +42,7 @@ func (r attributesCases) pattern() string {
 	case 2:
 		p += "/"
 	case 3:
-		return strconv.QuoteToASCII(p) // \u is none of git's escapes
+		return strconv.QuoteToASCII(p) // \u is not one of git's escapes
 	case 4:
 		return `"` + strings.NewReplacer(`\`, `\\`, "a", `\141`, "é", `\303\251`).Replace(p) + `"` + r.one("", " ")
 	case 5:
@@ -112,7 +112,7 @@ func attributesNames() []string {
 		"c/b/c/b/x", "-", "a]", "x/c/b/a/x.txt", "c/.txt", "!a", "#a", `"a"`, "x/[attr]"}
 }
 
-// Whatever .gitattributes say, a path has the attributes that git finds, and a checkout writes what git's own writes.
+// Whatever .gitattributes contains, a path has the attributes that git finds, and a checkout writes what git's own writes.
 func TestAttributesAgreeWithGit(t *testing.T) {
 	const fixed, drawn = 40, 15
 	for _, s := range []struct {
@@ -186,7 +186,7 @@ func attributesAgree(t *testing.T, r attributesCases, n int) {
 	}
 }
 
-// inWords says a path's attribute as git check-attr does.
+// inWords formats a path's attribute as git check-attr does.
 func inWords(a *attributes.Attributes, name, attr string) string {
 	if a == nil {
 		return "unspecified"

@@ -42,11 +42,11 @@ func TestAttributes(t *testing.T) {
 	past := time.Now().Add(-time.Hour)
 	require.NoError(t, os.Chtimes(filepath.Join(r.dir, "win/x.bat"), past, past))
 	require.Zero(t, r.sync(one).Written)
-	gittest.WriteFile(t, filepath.Join(r.dir, "win/x.bat"), "a\nb\n") // not what a checkout leaves
+	gittest.WriteFile(t, filepath.Join(r.dir, "win/x.bat"), "a\nb\n") // not the result of a checkout
 	require.Equal(t, 1, r.sync(one).LocalChanges.Count)
 	require.Equal(t, "a\r\nb\r\n", read("win/x.bat"))
 
-	// New attributes rewrite the files they are about, and no others.
+	// New attributes rewrite the files they affect, and no others.
 	r.Write("win/.gitattributes", "*.bat -text\n")
 	two := r.Commit("two")
 	st := r.sync(two)

@@ -14,7 +14,7 @@ import (
 	"corpus-git/internal/testutil/gittest"
 )
 
-// BenchmarkSync checks out the repository that CORPUS_BENCH_REPO names (a bare one): all of it, one commit on, nothing new.
+// BenchmarkSync checks out the repository that CORPUS_BENCH_REPO names (a bare one): all of it, one commit further, nothing new.
 func BenchmarkSync(b *testing.B) {
 	bare := os.Getenv("CORPUS_BENCH_REPO")
 	if bare == "" {

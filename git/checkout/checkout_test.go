@@ -164,7 +164,7 @@ func TestUntrackedInTheWay(t *testing.T) {
 	require.NotEmpty(t, fault.HintOf(err))
 	require.Equal(t, before, manifest(t, r.dir), "nothing was written")
 	require.NoFileExists(t, filepath.Join(r.dir, ".git/index.lock"))
-	// Empty folders are nothing to keep.
+	// Empty folders are not kept.
 	require.NoError(t, os.Remove(filepath.Join(r.dir, "thing/uploads/photo")))
 	r.sync(three)
 	r.clean(three)
@@ -172,7 +172,7 @@ func TestUntrackedInTheWay(t *testing.T) {
 	r.clean(four)
 }
 
-// A tracked file that somebody replaced by a folder with files of his own is in the way; one with tracked files only is not.
+// A tracked file that somebody replaced by a folder with untracked files is in the way; a folder with tracked files only is not.
 func TestFolderBecomesFile(t *testing.T) {
 	r := newRepo(t)
 	r.Write("x/a", "a")

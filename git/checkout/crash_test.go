@@ -23,7 +23,7 @@ import (
 	"corpus-git/internal/trap"
 )
 
-// TestMain is the checkout of these tests, too: in a process of its own it can be killed at any of its calls.
+// TestMain also runs the checkout of these tests: in its own process it can be killed at any of its calls.
 func TestMain(m *testing.M) {
 	if err := trap.Enter(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -53,11 +53,11 @@ type trapped struct {
 	*repo
 	one, two     plumbing.Hash
 	want         map[plumbing.Hash]string // the manifests
-	fromSnapshot bool                     // whether the checkout before was given a snapshot
+	fromSnapshot bool                     // whether the previous checkout was given a snapshot
 	base         string                   // a working copy of one
 }
 
-// newTrapped has what a checkout can meet: files that change, come, go and stay, another mode, links, a folder that becomes
+// newTrapped has what a checkout can encounter: files that change, appear, disappear and stay, another mode, links, a folder that becomes
 // a file and the other way round, a new folder, and a file that git does not track.
 func newTrapped(t *testing.T, dir string) *trapped {
 	r := newRepo(t)
@@ -95,7 +95,7 @@ func (x *trapped) reset() {
 	require.NoError(x.T, exec.Command("sync", "-f", x.dir).Run())
 }
 
-// run checks commit two out in a process of its own.
+// run checks commit two out in its own process.
 func (x *trapped) run(decide trap.Decide, options ...trap.Option) (string, error) {
 	x.T.Helper()
 	exe, err := os.Executable()
@@ -104,7 +104,7 @@ func (x *trapped) run(decide trap.Decide, options ...trap.Option) (string, error
 	cmd.Env = append(os.Environ(), "WORKTREE_TEST_SYNC="+strings.Join([]string{x.Bare(), x.dir, x.two.String()}, "\n"))
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
-	var mu sync.Mutex // what decide has written is the caller's to read afterwards
+	var mu sync.Mutex // what decide has written may be read by the caller afterwards
 	require.NoError(x.T, trap.Start(cmd, func(c trap.Call) syscall.Errno {
 		mu.Lock()
 		defer mu.Unlock()
@@ -116,7 +116,7 @@ func (x *trapped) run(decide trap.Decide, options ...trap.Option) (string, error
 	return out.String(), err
 }
 
-// complete checks that the next checkout of a commit completes whatever dir holds, and that every file is there.
+// complete checks that the next checkout of a commit completes whatever dir holds, and that every file exists.
 func (x *trapped) complete(dir string, c plumbing.Hash, says string) {
 	x.T.Helper()
 	req := x.request(c)
@@ -143,7 +143,7 @@ func (x *trapped) holds(dir string, c plumbing.Hash, says string) {
 
 const upload1 = `f "upload" false "the user's"`
 
-// lines are those of manifests that are about files and links, sorted: empty folders are none of git's matters.
+// lines are those of manifests that are about files and links, sorted: git does not track empty folders.
 func lines(manifests ...string) (out []string) {
 	for _, m := range manifests {
 		for line := range strings.Lines(m) {
@@ -156,20 +156,20 @@ func lines(manifests ...string) (out []string) {
 	return out
 }
 
-// eachOldOrNew checks that no file is there that is neither the old one nor the new one: nothing is half written under its name.
+// eachOldOrNew checks that every file is either the old one or the new one: nothing is half written under its name.
 func (x *trapped) eachOldOrNew(says string) {
 	x.T.Helper()
 	known := lines(x.want[x.one], x.want[x.two], upload1)
 	for _, line := range lines(manifest(x.T, x.dir)) {
-		// What a killed process was writing waits under a temporary name, or in a folder that it made.
+		// What a killed process was writing is under a temporary name, or in a folder that it made.
 		if !slices.Contains(known, line) && !strings.Contains(line, tmpPrefix) && !strings.HasPrefix(line, `f "new/deep/`) && !strings.HasPrefix(line, `f "file/`) {
 			require.Fail(x.T, "neither old nor new", "%s: %s", says, line)
 		}
 	}
 }
 
-// stride reports which calls have their turn: where CORPUS_GIT_CRASH_KILLS is 100 or more, each; otherwise one in n, which ones
-// follows from the seed.
+// stride reports which calls are tested: each if CORPUS_GIT_CRASH_KILLS is 100 or more; otherwise one in n, chosen
+// by the seed.
 func stride(t *testing.T, n int) (first, step int) {
 	if kills, _ := strconv.Atoi(os.Getenv("CORPUS_GIT_CRASH_KILLS")); kills >= 100 {
 		return 1, 1
@@ -179,13 +179,13 @@ func stride(t *testing.T, n int) (first, step int) {
 	return first, n
 }
 
-// faults are what a file system may say, but that something is not there: what has vanished is a matter of the tests above.
+// faults are the errors that a file system may return, except that something does not exist: the tests above cover that.
 func faults() []syscall.Errno {
 	return []syscall.Errno{syscall.EIO, syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EACCES, syscall.EBUSY, syscall.EPERM}
 }
 
-// Each call in turn fails, reads included; a disk that is full or read-only stays so. Either the checkout succeeds all the same,
-// and then it is complete, or it reports what the disk said; no file is half written, and the next one completes.
+// Each call in turn fails, including reads; a disk that is full or read-only stays so. Either the checkout still succeeds,
+// and then it is complete, or it reports the disk's error; no file is half written, and the next one completes.
 func TestEveryCallMayFail(t *testing.T) {
 	t.Parallel()
 	x := newTrapped(t, t.TempDir())
@@ -265,8 +265,8 @@ func TestItMayBeKilledAnywhere(t *testing.T) {
 	}
 }
 
-// The power fails at each call that changes something, with nothing left of what was not synced, and with its names left.
-// The next checkout, of either commit, completes what came back; once the checkout has returned it is all there.
+// The power fails at each call that changes something, with none of what was not synced kept, and with its names kept.
+// The next checkout, of either commit, completes what remains; once the checkout has returned, everything is there.
 func TestThePowerMayFailAnywhere(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: it mounts file systems")

@@ -16,7 +16,7 @@ import (
 	"corpus-git/internal/trap"
 )
 
-// mountAt puts a small file system at dir, where the machine lets us.
+// mountAt mounts a small file system at dir, if the machine allows it.
 func mountAt(t *testing.T, dir, options string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(dir, 0o755))
@@ -26,8 +26,8 @@ func mountAt(t *testing.T, dir, options string) {
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 }
 
-// The disk fails a checkout in one of the real ways. It says so, what is not of the commit stays, no file is half
-// written under its name, and the same checkout completes once the disk is well.
+// The disk fails a checkout in one of the real ways. The checkout reports it, what is not part of the commit stays, no file is half
+// written under its name, and the same checkout completes once the disk works.
 func TestRealFaults(t *testing.T) {
 	for _, c := range []struct {
 		name, options string
@@ -85,8 +85,8 @@ func TestRealFaults(t *testing.T) {
 	}
 }
 
-// A disk with a journal that is full to the last block, at the start of a checkout and in the middle of it: it says so, no
-// file is half written under its name, what is not of the commit stays, and once there is room the same checkout completes and is durable.
+// A disk with a journal that is full to the last block, at the start of a checkout and in the middle of it: the checkout reports it, no
+// file is half written under its name, what is not part of the commit stays, and once there is room the same checkout completes and is durable.
 func TestCheckoutOnAFullExt4(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: it mounts file systems")
@@ -128,7 +128,7 @@ func TestCheckoutOnAFullExt4(t *testing.T) {
 	}
 }
 
-// twoCommits makes two, deploys the first, and puts a file beside it that is of neither. Between them lie 2.4 MB of files.
+// twoCommits makes two commits, deploys the first, and puts a file beside it that is in neither. They differ in 2.4 MB of files.
 func twoCommits(r *repo) (two plumbing.Hash) {
 	r.Write("same", "same")
 	r.Write("a", "one")
@@ -144,7 +144,7 @@ func twoCommits(r *repo) (two plumbing.Hash) {
 	return two
 }
 
-// requireEither asks that each file is as one of the two commits has it, and the user's as it was.
+// requireEither checks that each file is as in one of the two commits, and the user's unchanged.
 func requireEither(t *testing.T, dir string) {
 	t.Helper()
 	for name, either := range map[string][]string{"same": {"same"}, "a": {"one", "two"}, "upload": {"the user's"}} {
@@ -154,7 +154,7 @@ func requireEither(t *testing.T, dir string) {
 	}
 }
 
-// mounted is the folder that a fault is about: the file system, or, for what is in the way, the working copy.
+// mounted is the folder that a fault affects: the file system, or, for what is in the way, the working copy.
 func mounted(name, dir string) string {
 	if name == "a mount in the way" {
 		return dir

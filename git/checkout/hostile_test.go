@@ -76,7 +76,7 @@ func TestHostileTrees(t *testing.T) {
 	require.Equal(t, before, manifest(t, r.dir))
 }
 
-// failing is a store that loses its power after some reads.
+// failing is a store that fails after some reads.
 type failing struct {
 	store.Reader
 	left int
@@ -114,7 +114,7 @@ func TestInterruptedAtEveryFile(t *testing.T) {
 			} else {
 				require.NoError(t, err)
 			}
-			// What a killed process leaves behind, too.
+			// Also what a killed process leaves.
 			gittest.WriteFile(t, filepath.Join(r.dir, tmpPrefix+"1"), "half a file")
 			gittest.WriteFile(t, filepath.Join(r.dir, "dir", tmpPrefix+"2"), "half a file")
 			gittest.WriteFile(t, filepath.Join(r.dir, ".git/index.lock"), lockMark)
@@ -161,7 +161,7 @@ func TestBadIndexIsRebuilt(t *testing.T) {
 	r.clean(one)
 }
 
-// Big files are streamed, and come out whole.
+// Big files are streamed, and complete.
 func TestBigFile(t *testing.T) {
 	r := newRepo(t)
 	big := strings.Repeat("0123456789abcdef", (streamAbove+4096)/16)

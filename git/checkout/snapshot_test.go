@@ -51,7 +51,7 @@ func snapshotOf(t testing.TB, dir string) *vfs.Snapshot {
 	}}
 }
 
-// What happens to the tree after the walk is seen wherever the checkout has something to do, and by the next one everywhere else.
+// What happens to the tree after the walk is detected wherever the checkout has something to do, and by the next one everywhere else.
 func TestChangesAfterTheWalk(t *testing.T) {
 	r := newRepo(t)
 	for _, n := range []string{"same/a", "same/b", "next/a", "next/b", "link/a", "gone/a", "gone/b"} {
@@ -94,7 +94,7 @@ func TestChangesAfterTheWalk(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "not to be touched", string(untouched))
 
-	// Nothing takes the edited files for what the commit has: git tells, and the next checkout fixes them.
+	// Nothing mistakes the edited files for those of the commit: git reports them, and the next checkout fixes them.
 	require.Equal(t, " M next/b\n M same/a", gittest.Git(t, r.dir, "status", "--porcelain", "--untracked-files=no"))
 	req = r.request(two)
 	req.Snapshot = snapshotOf(t, r.dir)
@@ -105,7 +105,7 @@ func TestChangesAfterTheWalk(t *testing.T) {
 	require.Empty(t, gittest.Git(t, r.dir, "status", "--porcelain", "--untracked-files=no"))
 }
 
-// What a walk says of another tree, or nothing at all, only costs looking.
+// A walk of another tree, or an empty one, only costs time.
 func TestWalkOfAnotherTree(t *testing.T) {
 	r := newRepo(t)
 	r.Write("dir/a", "a")

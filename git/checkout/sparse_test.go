@@ -21,7 +21,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// sides lists a working copy for a checkout of c in both ways, collapsed where that can be, and does nothing.
+// sides lists a working copy for a checkout of c in both ways, collapsed if possible, and does nothing.
 func (r *repo) sides(c plumbing.Hash, seen *vfs.Snapshot) (collapsed, whole *planner, ok bool) {
 	r.T.Helper()
 	_, g, in, end := r.open()
@@ -54,7 +54,7 @@ func (r *repo) sides(c plumbing.Hash, seen *vfs.Snapshot) (collapsed, whole *pla
 	return collapsed, whole, collapsed.collapsed
 }
 
-// A collapsed list stands for all that the whole one has: nothing that must be seen is in a folder of it.
+// A collapsed list represents everything that the whole one has: nothing that must be examined is in a folder of it.
 func requireCollapsed(t *testing.T, collapsed, whole *planner) (folders int) {
 	t.Helper()
 	for _, side := range [][2][]entry{{collapsed.old, whole.old}, {collapsed.new, whole.new}} {
@@ -101,7 +101,7 @@ func TestCollapsedIsWhole(t *testing.T) {
 				collapsed, whole, ok := r.sides(c, snapshotOf(t, r.dir))
 				require.True(t, ok)
 				folders += requireCollapsed(t, collapsed, whole)
-				// What a walk saw is what a look sees.
+				// A snapshot and a scan yield the same.
 				looked, ok := r.notSkipped()
 				require.True(t, ok)
 				var fromSnapshot []string
@@ -121,7 +121,7 @@ func TestCollapsedIsWhole(t *testing.T) {
 	require.Greater(t, folders, 20)
 }
 
-// What has something to say of every file below it, or of itself, is listed.
+// Folders that affect every file below them, or that have a note themselves, are listed.
 func TestNeverCollapsed(t *testing.T) {
 	r := newRepo(t)
 	for _, n := range []string{"top", "plain/a", "plain/sub/b", "attr/a", "attr/deep/b", "link/a"} {
@@ -176,7 +176,7 @@ func TestNeverCollapsed(t *testing.T) {
 	}
 }
 
-// Facts that are those of the index prove nothing of a file that is as new as the index, or that lost its executable bit.
+// Facts that equal those of the index prove nothing for a file that is as new as the index, or that lost its executable bit.
 func TestSnapshotAndNotSkipped(t *testing.T) {
 	r := newRepo(t)
 	for _, n := range []string{"top", "dir/a", "dir/run", "other/x"} {
@@ -203,7 +203,7 @@ func TestSnapshotAndNotSkipped(t *testing.T) {
 	require.Equal(t, []string{"dir/run"}, dirty())
 	fi, err := os.Lstat(filepath.Join(r.dir, "other/x"))
 	require.NoError(t, err)
-	// Of the same size and time, so that only the change time tells.
+	// Of the same size and time, so that only the change time differs.
 	var before, after unix.Stat_t
 	require.NoError(t, unix.Lstat(filepath.Join(r.dir, "other/x"), &before))
 	for after = before; after.Ctim == before.Ctim; { // a file system's clock ticks
@@ -222,7 +222,7 @@ func TestSnapshotAndNotSkipped(t *testing.T) {
 	r.clean(two)
 }
 
-// A list that would be nearly whole is whole.
+// A list that would be nearly whole is not collapsed.
 func TestCollapsingThatDoesNotPay(t *testing.T) {
 	r := newRepo(t)
 	for i := range 3 * collapseAnyway {
@@ -246,7 +246,7 @@ func TestCollapsingThatDoesNotPay(t *testing.T) {
 	r.clean(two)
 }
 
-// An index that is damaged behind folder counts that are whole, or the other way round, is found out: what they say is about its very bytes.
+// A damaged index with intact folder counts, or the other way round, is detected: the counts belong to exactly its bytes.
 func TestMemoProvesTheIndex(t *testing.T) {
 	r := newRepo(t)
 	for _, n := range []string{"top", "dir/a", "dir/b", "dir/sub/c", "other/x"} {
@@ -290,7 +290,7 @@ func TestMemoProvesTheIndex(t *testing.T) {
 		require.Contains(t, fromSnapshot(c).Notes, "the working copy's index was unusable; every file was compared")
 		r.clean(c)
 	}
-	// What is not a file does not hold a checkout up, and is replaced.
+	// Anything but a file does not block a checkout, and is replaced.
 	for _, name := range []string{"index", "HEAD", "config"} {
 		at := filepath.Join(r.dir, gitDir, name)
 		require.NoError(t, os.Remove(at))
@@ -299,7 +299,7 @@ func TestMemoProvesTheIndex(t *testing.T) {
 	require.Contains(t, fromSnapshot(two).Notes, "the working copy's index was unusable; every file was compared")
 	r.clean(two)
 	fromSnapshot(one)
-	// What was called otherwise when it kept less goes.
+	// The file of an older version, with another name, is removed.
 	require.NoError(t, os.WriteFile(filepath.Join(r.dir, gitDir, oldCountFile), []byte("x"), 0o644))
 	require.Empty(t, fromSnapshot(two).Notes)
 	require.NoFileExists(t, filepath.Join(r.dir, gitDir, oldCountFile))

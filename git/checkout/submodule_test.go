@@ -14,7 +14,7 @@ import (
 	"corpus-git/internal/testutil/gittest"
 )
 
-// library is a second repository, and the module that it is of the first at vendor/lib.
+// library is a second repository, and the first one's module for it at vendor/lib.
 func library(t *testing.T) (commit func(files map[string]string) tree.Submodule) {
 	dir := filepath.Join(t.TempDir(), "lib")
 	require.NoError(t, os.Mkdir(dir, 0o755))
@@ -78,7 +78,7 @@ func TestSubmodule(t *testing.T) {
 	st = sync(one, m)
 	require.Zero(t, st.Written+st.Removed)
 
-	// Changed on the machine: the deployment wins, and says so; what git does not track stays.
+	// Changed on the machine: the deployment wins, and reports it; what git does not track stays.
 	require.NoError(t, os.WriteFile(at("x"), []byte("mine\n"), 0o644))
 	require.NoError(t, os.WriteFile(at("upload"), []byte("u"), 0o644))
 	st = sync(one, m)
@@ -95,7 +95,7 @@ func TestSubmodule(t *testing.T) {
 	require.NoError(t, os.Remove(at("upload")))
 	clean(two)
 
-	// A tree sees its files, through links too.
+	// A tree contains its files, also through links.
 	tree, err := tree.FSWith(t.Context(), r.objs, two, "", []tree.Submodule{m2})
 	require.NoError(t, err)
 	f, err := tree.Open("vendor/lib/x")
@@ -113,7 +113,7 @@ func TestSubmodule(t *testing.T) {
 	require.Empty(t, list)
 	clean(two)
 
-	// What "git submodule update" left becomes a folder of its own.
+	// What "git submodule update" left gets its own folder.
 	require.NoError(t, os.RemoveAll(at(".git")))
 	require.NoError(t, os.WriteFile(at(".git"), []byte("gitdir: ../../.git/modules/lib\n"), 0o644))
 	sync(two, m2)
@@ -127,7 +127,7 @@ func TestSubmodule(t *testing.T) {
 	require.Empty(t, list)
 	clean(two)
 
-	// One that somebody else cloned there is left alone.
+	// A submodule that somebody else cloned there is left alone.
 	gittest.Git(t, r.dir, "-c", "protocol.file.allow=always", "clone", "-q", filepath.Dir(m2.Repo), at("")+"/")
 	sync(two)
 	require.FileExists(t, at("x"))

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// age gives everything in a working copy a time in the past and lets a checkout learn it: what is skipped is skipped then, however coarse
+// age gives everything in a working copy a time in the past and runs a checkout to record it: after that everything that can be skipped is skipped, however coarse
 // the file system's clock is.
 func (r *repo) age(c plumbing.Hash) {
 	r.T.Helper()
@@ -53,7 +53,7 @@ func (r *repo) open() (root int, g *gitFolder, in *indexFile, end func()) {
 	return root, g, in, func() { g.close(); closeDir(root) }
 }
 
-// notSkipped gives the paths that need a closer look; ok is false if every folder is walked.
+// notSkipped returns the paths that need a comparison; ok is false if every folder is walked.
 func (r *repo) notSkipped() (paths []string, ok bool) {
 	r.T.Helper()
 	root, g, in, end := r.open()
@@ -151,7 +151,7 @@ func TestSkipped(t *testing.T) {
 			require.Equal(t, c.untracked, st.Untracked)
 			require.Equal(t, len(all), st.Written+st.Unchanged)
 			require.Empty(t, gittest.Git(t, r.dir, "status", "--porcelain", "--untracked-files=no"))
-			// What is not tracked is still known when nothing is walked.
+			// Untracked files are still known if nothing is walked.
 			r.age(two)
 			require.Equal(t, c.untracked, r.sync(two).Untracked)
 			require.NoError(t, os.RemoveAll(filepath.Join(r.dir, "moved")))
@@ -162,7 +162,7 @@ func TestSkipped(t *testing.T) {
 	}
 }
 
-// What another program did to the index, or what is wrong with the counts beside it, only costs a walk.
+// Changes of the index by another program, or wrong counts beside it, only cost a walk.
 func TestCountsBelongToTheirIndex(t *testing.T) {
 	r := newRepo(t)
 	r.Write("a", "a")
@@ -203,7 +203,7 @@ func TestCountsBelongToTheirIndex(t *testing.T) {
 	require.Equal(t, "H", gittest.Git(t, r.dir, "ls-files", "-v", "a")[:1])
 }
 
-// A change of line ends is about files in folders that are the same otherwise.
+// A change of line ends affects files in folders that are otherwise the same.
 func TestLineEndsAreNotSkipped(t *testing.T) {
 	r := newRepo(t)
 	r.Write("dir/sub/a", "1\n2\n")
@@ -218,7 +218,7 @@ func TestLineEndsAreNotSkipped(t *testing.T) {
 	}
 }
 
-// A checkout that walks only what is not skipped does what one that walks everything does, whatever happened to the working copy.
+// A checkout that walks only what is not skipped has the same result as one that walks everything, whatever happened to the working copy.
 func TestSkippingAgreesWithWalk(t *testing.T) {
 	for seed := range int64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -294,7 +294,7 @@ func TestSkippingAgreesWithWalk(t *testing.T) {
 	}
 }
 
-// damageCounts does one of the things to the folder counts that a crash, another version or a bad disk may, or nothing; older is one from before.
+// damageCounts does one of the things to the folder counts that a crash, another version or a bad disk may do, or nothing; older is an earlier version of the counts.
 func damageCounts(t *testing.T, file string, older []byte, rnd *rand.Rand) (now []byte) {
 	t.Helper()
 	now, err := os.ReadFile(file)
@@ -328,7 +328,7 @@ func (r *repo) notSkippedIfAny() (paths []string, ok bool) {
 	return r.notSkipped()
 }
 
-// A refreshed index is younger than files that may have changed without showing it: they are compared all the same.
+// A refreshed index is younger than files that may have changed unnoticed: they are still compared.
 func TestRefreshForgetsRacyFiles(t *testing.T) {
 	r := newRepo(t)
 	r.Write("a", "a")

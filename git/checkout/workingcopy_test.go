@@ -90,7 +90,7 @@ func TestRefresh(t *testing.T) {
 	r.Write("dir/b", "b")
 	one := r.Commit("one")
 	r.sync(one)
-	// Make the index newer than the files, or they stay racy.
+	// Make the index newer than the files, otherwise they stay racy.
 	past := time.Now().Add(-time.Hour)
 	for _, n := range []string{"a", "dir/b"} {
 		require.NoError(t, os.Chtimes(filepath.Join(r.dir, n), past, past))
@@ -138,7 +138,7 @@ func TestRequestIsChecked(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A name that is not a tag's came there by other hands: it is left out and named, and stops no checkout.
+// An invalid tag name was created by another program: it is skipped and named, and stops no checkout.
 func TestOddTagIsLeftOut(t *testing.T) {
 	r := newRepo(t)
 	r.Write("a", "a")

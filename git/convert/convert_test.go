@@ -32,7 +32,7 @@ func FuzzAttributes(f *testing.F) {
 			return
 		}
 		lf, crlf, _, _ := lineStats(data)
-		// Mixed line ends, and another blob's ID, cannot be told back.
+		// Mixed line ends, and another blob's ID, cannot be recognised.
 		require.True(t, lf > 0 && crlf > 0 || c&(withIdent|autoIdent) != 0 && bytes.Contains(data, []byte("$Id:")) || c.IsFrom(oid, out))
 	})
 }

@@ -27,7 +27,7 @@ func treeOf(lines ...line) []byte {
 	return b.Bytes()
 }
 
-// verdict is what `git fsck` says of an object, by the names of its messages.
+// verdict is what `git fsck` reports about an object, by the names of its messages.
 func verdict(t testing.TB, repo string, typ string, data []byte) string {
 	t.Helper()
 	cmd := exec.Command("git", "hash-object", "-t", typ, "-w", "--stdin", "--literally")
@@ -38,7 +38,7 @@ func verdict(t testing.TB, repo string, typ string, data []byte) string {
 	cmd = exec.Command("git", "fsck", "--no-dangling", "--no-progress", strings.TrimSpace(string(out)))
 	cmd.Dir = repo
 	all, _ := cmd.CombinedOutput()
-	// fsck reads the whole repository: keep what it says of this object, but for what its entries lack.
+	// fsck checks the whole repository: keep what it reports about this object, except for missing entries.
 	var said strings.Builder
 	for l := range strings.Lines(string(all)) {
 		if strings.Contains(l, strings.TrimSpace(string(out))) && !strings.Contains(l, "broken link") {
@@ -165,7 +165,7 @@ func TestCommitsAndTagsAgreeWithGit(t *testing.T) {
 			var e *Error
 			require.ErrorAs(t, err, &e)
 			require.Equal(t, c.rule, e.Rule)
-			if c.data != "" && name != "upper case" { // git takes digits of upper case
+			if c.data != "" && name != "upper case" { // git accepts upper-case digits
 				require.NotEmpty(t, verdict(t, repo, c.typ, []byte(c.data)), "git finds something too")
 			}
 		})

@@ -62,7 +62,7 @@ func (x *testIndex) encode() []byte {
 	return b.Bytes()
 }
 
-// Whatever an index holds, its paths stay inside the tree, and what is written is read back.
+// Whatever an index holds, its paths stay inside the tree, and what is written can be read again.
 func FuzzIndex(f *testing.F) {
 	good := &testIndex{
 		entries: []Entry{{Path: "a", Mode: object.ModeFile}, {Path: "b/c", Mode: object.ModeExecutable, Stat: Stat{Size: 3}}, {Path: "b/d", Mode: object.ModeSymlink}},
@@ -95,7 +95,7 @@ func FuzzIndex(f *testing.F) {
 	})
 }
 
-// What is copied from the old index is what would be written without it.
+// Entries copied from the old index equal those that would be written without it.
 func TestIndexIsPatched(t *testing.T) {
 	x := &testIndex{}
 	for i := range 300 {
@@ -125,7 +125,7 @@ func TestIndexIsPatched(t *testing.T) {
 	}
 }
 
-// A large index that is parsed in parts is what it is entry by entry, whatever is wrong with it and wherever entries are in conflict.
+// A large index parsed in parts has the same result as parsed entry by entry, whatever is wrong with it and wherever entries are in conflict.
 func TestIndexInParts(t *testing.T) {
 	const n = parseAtOnce + 3
 	x := &testIndex{tree: &Tree{Count: n, Hash: plumbing.Hash{1}}}
@@ -140,7 +140,7 @@ func TestIndexInParts(t *testing.T) {
 		starts := entryStarts(data, 2, n)
 		switch {
 		case round == 0:
-		case round < 10: // a name twice, in two stages, before or behind the border of two parts
+		case round < 10: // a name twice, in two stages, before or after the border of two parts
 			border := partStart(1+round%(parseParts-1), n)
 			at := starts[border]
 			second := data[at:starts[border+1]]

@@ -91,7 +91,7 @@ func TestQueue(t *testing.T) {
 	require.Equal(t, []string{"new", "middle", "old"}, []string{q.Pop(), q.Pop(), q.Pop()})
 }
 
-// objects are a Reader's.
+// objects implements Reader.
 type objects map[plumbing.Hash]struct {
 	t    plumbing.ObjectType
 	data string

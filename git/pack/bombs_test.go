@@ -34,7 +34,7 @@ func (b *builder) zeros(t plumbing.ObjectType, n int64) *builder {
 	return b.raw(appendEntry(nil, t, n, 0, plumbing.ZeroHash), body.Bytes())
 }
 
-// copies is a delta that makes an object of n bytes of copies of the first 1 MiB of a base, and text behind them.
+// copies returns a delta that makes an object of n bytes of copies of the first 1 MiB of a base, followed by text.
 func copies(base, n int64, text string) []byte {
 	d := cat(varint(base), varint(n+int64(len(text))))
 	for range n >> 20 {
@@ -43,7 +43,7 @@ func copies(base, n int64, text string) []byte {
 	return append(append(d, byte(len(text))), text...)
 }
 
-// bomb is a small pack that asks for much. Its large object has size bytes.
+// bomb is a small pack that requires a lot of memory. Its large object has size bytes.
 func bomb(kind string, size int64) []byte {
 	b := newBuilder()
 	switch kind {
@@ -55,7 +55,7 @@ func bomb(kind string, size int64) []byte {
 		for i := range 60 {
 			b.ofs(1, copies(size+1, size, fmt.Sprintf("b%d", i)))
 		}
-	case "chain": // each of the one before
+	case "chain": // each of the previous one
 		b.zeros(plumbing.BlobObject, 1<<20).ofs(0, copies(1<<20, size, "ab"))
 		for i := range 60 {
 			b.ofs(i+1, copies(size+2, size, fmt.Sprintf("%02d", i)))
@@ -66,7 +66,7 @@ func bomb(kind string, size int64) []byte {
 	return b.done()
 }
 
-// TestBombChild is TestBombs' other process: it takes in the pack that it finds on its standard input, with the default limits.
+// TestBombChild is TestBombs' other process: it ingests the pack on its standard input, with the default limits.
 func TestBombChild(t *testing.T) {
 	memory, ok := os.LookupEnv("PACK_BOMB_MEMORY")
 	if !ok {
@@ -93,7 +93,7 @@ func TestBombChild(t *testing.T) {
 }
 
 // 0.1 MB with 60 deltas to objects of 512 MiB took 2.1 GB and 90 s, 0.5 MB with a tag of 512 MiB of zeros took 1.05 GB. Each is refused before its memory
-// is taken; what is taken stays within the memory that pushes may use.
+// is allocated; what is allocated stays within the memory that pushes may use.
 func TestBombs(t *testing.T) {
 	const mib = int64(1 << 20)
 	for _, c := range []struct {
@@ -132,7 +132,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// Bases that memory does not hold are made again and again: no more than the pack may make at all.
+// Bases that memory does not hold are made repeatedly: no more than the pack may make in total.
 func TestRemakingIsBounded(t *testing.T) {
 	const mib, size = 1 << 20, 4 << 20
 	b := newBuilder().zeros(plumbing.BlobObject, mib).ofs(0, copies(mib, size, "a"))

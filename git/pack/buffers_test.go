@@ -33,7 +33,7 @@ func TestSpares(t *testing.T) {
 		s.put(make([]byte, 10, 4096))
 	}
 	require.LessOrEqual(t, s.bytes, most)
-	s.put(make([]byte, 0, 4097)) // of no size
+	s.put(make([]byte, 0, 4097)) // not of one of the sizes
 	s.put(make([]byte, 0, 2*largestBuffer))
 	s.put(nil)
 	require.Nil(t, s.get(2*largestBuffer))
@@ -48,7 +48,7 @@ func TestSpares(t *testing.T) {
 	require.Zero(t, s.bytes)
 }
 
-// Large buffers are outside of the heap, are used again, and go back to the machine as soon as they are given back.
+// Large buffers are outside of the heap, are reused, and are returned to the system as soon as they are released.
 func TestSparesOutside(t *testing.T) {
 	s := bufferPool{most: 256 << 10}
 	for _, n := range []int{0, 1, leastOutside - 1, leastOutside, 100_000, largestBuffer, largestBuffer + 1, 5 << 20} {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// standard is what the standard library makes of a stream: its result, and the length of the stream.
+// standard returns the result of the standard library for a stream, and the length of the stream.
 func standard(src []byte) ([]byte, int, error) {
 	r := bytes.NewReader(src)
 	zr, err := zlib.NewReader(r)
@@ -24,7 +24,7 @@ func standard(src []byte) ([]byte, int, error) {
 	return out, len(src) - r.Len(), err
 }
 
-// pieces decodes src as it comes in pieces of the given lengths, over and over; a part of src that was not used comes again.
+// pieces decodes src in pieces of the given lengths, repeated; a part of src that was not used is passed again.
 func pieces(z *flate, dst, src []byte, lengths []byte) (int, error) {
 	z.begin()
 	var in []byte
@@ -64,7 +64,7 @@ func TestFlateRoundTrip(t *testing.T) {
 	noise := make([]byte, 100000)
 	rnd.Read(noise)
 	skewed := make([]byte, 200000)
-	for i := range skewed { // probabilities that fall steeply make codes of all lengths
+	for i := range skewed { // steeply falling probabilities yield codes of all lengths
 		for skewed[i] < 200 && rnd.Intn(3) > 0 {
 			skewed[i] += byte(1 + rnd.Intn(3))
 		}
@@ -144,7 +144,7 @@ func FuzzFlate(f *testing.F) {
 		if gotErr == errShort {
 			require.ErrorIs(t, inPieces, errShort)
 		}
-		// Broken streams must not be taken for any length.
+		// Broken streams must not be accepted for any length.
 		for _, k := range []int{0, 1, 100} {
 			_, err := z.inflate(make([]byte, k), src)
 			require.Error(t, err)

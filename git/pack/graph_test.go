@@ -31,7 +31,7 @@ func content(n int) []byte { return []byte(fmt.Sprintf("content %d of a graph of
 
 func contentName(n int) plumbing.Hash { return plumbing.ComputeHash(plumbing.BlobObject, content(n)) }
 
-// into is a delta that makes content b of content a.
+// into returns a delta that makes content b of content a.
 func into(a, b int) []byte {
 	return cat(varint(int64(len(content(a)))), varint(int64(len(content(b)))), []byte{byte(len(content(b)))}, content(b))
 }
@@ -43,7 +43,7 @@ type graph struct {
 	stored  stock
 }
 
-// graphEntry makes a content: of a stored or made one by its name, or of what another entry makes. Neither is a whole one.
+// graphEntry makes a content: from a stored or made one by its name, or from the result of another entry. With neither it is a whole one.
 type graphEntry struct{ makes, base, entry int }
 
 func newGraph() *graph { return &graph{b: newBuilder(), stored: stock{}} }
@@ -88,7 +88,7 @@ func (g *graph) complete() bool {
 	return len(made) == len(g.entries)
 }
 
-// check takes the pack in, and reads all of it.
+// check ingests the pack, and reads all of it.
 func (g *graph) check(t *testing.T, workers int) {
 	var seen, notes atomic.Int64
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -109,7 +109,7 @@ func (g *graph) check(t *testing.T, workers int) {
 		return
 	}
 	require.NoError(t, err)
-	// Each entry is made once: what is made again is bounded by what came.
+	// Each entry is made once: what is made again is limited by what was received.
 	entries := int64(len(g.entries) + len(g.stored))
 	require.LessOrEqual(t, seen.Load(), entries)
 	require.LessOrEqual(t, notes.Load(), 2*entries)
@@ -140,8 +140,8 @@ func (g *graph) check(t *testing.T, workers int) {
 	}
 }
 
-// A pack of 111 bytes in which A is made from B, B from A, and A is there besides, was expanded without end, at gigabytes a second: a delta was made again
-// for each object of its base's name, and one of those was made from the delta.
+// A pack of 111 bytes in which A is made from B, B from A, and which also has A, was expanded without end, at gigabytes a second: a delta was made again
+// for each object with its base's name, and one of those was made from the delta.
 func TestDeltasInCircles(t *testing.T) {
 	const a, b, c, d = 1, 2, 3, 4
 	for story, g := range map[string]*graph{
@@ -182,7 +182,7 @@ func many(n int) *graph {
 	return g
 }
 
-// FuzzDeltaGraph takes two bytes for an entry: its kind and what it is made from and makes.
+// FuzzDeltaGraph uses two bytes for an entry: its kind and what it is made from and makes.
 func FuzzDeltaGraph(f *testing.F) {
 	f.Add([]byte{0x10, 0x01, 0x11, 0x21, 0x12})
 	f.Add([]byte{0x01, 0x21, 0x12, 0x12, 0x21})

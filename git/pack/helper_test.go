@@ -60,7 +60,7 @@ func index(t testing.TB, x *Indexer, data []byte) (*Result, error) {
 	return x.Index(context.Background(), bufio.NewReaderSize(bytes.NewReader(data), 4096))
 }
 
-// builder makes packs that no git would.
+// builder makes packs that git would not make.
 type builder struct {
 	bytes.Buffer
 	n    uint32

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The index is the one that git makes, byte for byte, and the pack is the one that came.
+// The index equals git's byte for byte, and the pack the one that was received.
 func TestIndexIsGits(t *testing.T) {
 	src := history(t, 120)
 	for name, args := range map[string][]string{
@@ -77,7 +77,7 @@ func TestIndexIsGits(t *testing.T) {
 	}
 }
 
-// A pack is read to its trailer however slowly it comes, and not a byte further.
+// A pack is read to its trailer however slowly it arrives, and not a byte further.
 func TestStreamEndsAtTrailer(t *testing.T) {
 	src := history(t, 30)
 	data := gittest.Pack(t, src, []string{"master"}, "--delta-base-offset")
@@ -103,7 +103,7 @@ func TestStreamEndsAtTrailer(t *testing.T) {
 	}
 }
 
-// hangs is a client that waits for its report: reading on would wait for ever.
+// hangs is a client that waits for its report: reading further would wait for ever.
 type hangs struct{ t *testing.T }
 
 func (h hangs) Read([]byte) (int, error) {
@@ -217,12 +217,12 @@ func TestVisitRefuses(t *testing.T) {
 	require.Empty(t, ls(t, x.Dir))
 }
 
-// Each story is one pack that an attacker, or a broken client, may send.
+// Each case is one pack that an attacker, or a broken client, may send.
 func TestHostilePacks(t *testing.T) {
 	blob := func(s string) []byte { return []byte(s) }
 	name := func(s string) plumbing.Hash { return plumbing.ComputeHash(plumbing.BlobObject, []byte(s)) }
 	good := newBuilder().object(plumbing.BlobObject, blob("hello\n")).ofs(0, appendText(6, "more\n")).done()
-	sealed := func(data []byte) []byte { // a good trailer behind bad bytes
+	sealed := func(data []byte) []byte { // a good trailer after bad bytes
 		b := newBuilder()
 		b.Reset()
 		b.Write(data)
@@ -343,7 +343,7 @@ func TestLimitMessages(t *testing.T) {
 	}
 }
 
-// Two goroutines that want one base at the same time: what the second finds loaded is not its own, and went among the spare buffers while the
+// Two goroutines want one base at the same time: what the second finds loaded is not its own, but it was returned to the spare buffers while the
 // first read it, so that objects got the names of other contents.
 func TestBasesThatManyWantAtOnce(t *testing.T) {
 	b := newBuilder()

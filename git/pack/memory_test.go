@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Half a megabyte of deltas to objects of 512 MiB took gigabytes, for each push again: all pushes take such memory of one budget.
+// Half a megabyte of deltas to objects of 512 MiB took gigabytes, again for each push: all pushes share one budget for such memory.
 func TestLargeDeltasTakeOfOneBudget(t *testing.T) {
 	data := bytes.Repeat([]byte("0123456789abcdef"), 1<<20) // 16 MiB
 	whole := cat(varint(int64(len(data))), varint(int64(len(data))), bytes.Repeat([]byte{0x80 | 0x40 | 0x08, 0, 0x10}, 0))
@@ -37,7 +37,7 @@ func TestLargeDeltasTakeOfOneBudget(t *testing.T) {
 		waits = len(m.waiting) == 1
 		m.mu.Unlock()
 	}
-	// Who comes later and wants less waits behind it; who leaves is forgotten.
+	// A later call that wants less waits behind it; a call that gives up is forgotten.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = m.take(ctx, 1)

@@ -47,7 +47,7 @@ func readAll(t *testing.T, p *Pack) int {
 	return n
 }
 
-// readWindows compares what a Window gives of each entry with what is read by itself: in the order of places, in that of names, and to and fro.
+// readWindows compares what a Window returns for each entry with what is read separately: in the order of offsets, in that of names, and alternating.
 func readWindows(t *testing.T, p *Pack) {
 	t.Helper()
 	var byName []int64
@@ -76,7 +76,7 @@ func readWindows(t *testing.T, p *Pack) {
 	require.ErrorIs(t, err, ErrCorrupt)
 }
 
-// Packs that git wrote and indexed, with offsets beyond 2 GiB among them.
+// Packs that git wrote and indexed, including offsets beyond 2 GiB.
 func TestReadsPacksOfGit(t *testing.T) {
 	src := history(t, 80)
 	for _, args := range [][]string{
@@ -217,7 +217,7 @@ func FuzzApplyDelta(f *testing.F) {
 	})
 }
 
-// slowDelta applies a good delta as the format's description reads.
+// slowDelta applies a valid delta as described in the format's documentation.
 func slowDelta(base, delta []byte) []byte {
 	_, _, n, _ := DeltaSizes(delta)
 	var out []byte
@@ -262,7 +262,7 @@ func FuzzEntryHead(f *testing.F) {
 	})
 }
 
-// A stream of any bytes is refused, or is a pack that git takes for the same.
+// A stream of any bytes is refused, or is a pack that git reads in the same way.
 func FuzzIndexer(f *testing.F) {
 	f.Add(newBuilder().object(plumbing.BlobObject, []byte("hello\n")).ofs(0, appendText(6, "more\n")).done())
 	f.Add(newBuilder().object(plumbing.BlobObject, []byte("a")).ref(plumbing.ComputeHash(plumbing.BlobObject, []byte("a")), appendText(1, "b")).done())

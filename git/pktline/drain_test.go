@@ -21,7 +21,7 @@ func (e *endless) Read(p []byte) (int, error) {
 
 func TestDrain(t *testing.T) {
 	const idle = 5 * time.Second
-	// The clock is the bubble's: it goes on only while everybody waits.
+	// The clock is the bubble's: it advances only while everybody waits.
 	for _, tt := range []struct {
 		name string
 		run  func(t *testing.T, start time.Time)
@@ -42,7 +42,7 @@ func TestDrain(t *testing.T) {
 			r, w := io.Pipe()
 			defer r.Close() // ends the read that is under way
 			go func() {
-				for range 10 { // slow, and yet no pause
+				for range 10 { // slow, but no pause
 					time.Sleep(idle - time.Second)
 					_, _ = w.Write([]byte("more"))
 				}

@@ -205,7 +205,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// digitsOnly lower-cases nothing but the length digits: it rebuilds in's framing with out's digits when they agree in value.
+// digitsOnly lower-cases only the length digits: it rebuilds in's framing with out's digits if they agree in value.
 func digitsOnly(in, out []byte) []byte {
 	if len(in) != len(out) {
 		return in

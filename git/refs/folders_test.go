@@ -30,7 +30,7 @@ func memory(t *testing.T, packed ...string) *vfstest.Mem {
 	return m
 }
 
-// strict is a file system in which a folder's name is durable only when the folder that holds it was synced after it was made, whatever else
+// strict is a file system in which a folder's name is durable only if the folder that holds it was synced after it was made, whatever else
 // was synced: stricter than vfstest.Mem, whose journal is written in order.
 type strict struct {
 	vfs.FS
@@ -74,7 +74,7 @@ func (h *strictFile) Sync() error {
 	return err
 }
 
-// durable fails where a ref that has a file of its own is in a folder whose name a power cut may take.
+// durable fails if a ref with its own file is in a folder whose name a power cut may remove.
 func (f *strict) durable(t *testing.T, name string) {
 	t.Helper()
 	path := filepath.Join("r", name)
@@ -99,7 +99,7 @@ func TestPackedRefMovesDurably(t *testing.T) {
 	require.Equal(t, numbered(2), h, "the old value came back")
 }
 
-// Refs come and go, with their folders, and some are packed. After any number of updates a power cut that keeps nothing but what was synced
+// Refs are created and deleted, with their folders, and some are packed. After any number of updates a power cut that keeps only what was synced
 // keeps every ref as the last update left it.
 func TestRefsSurviveAPowerCutAfterAnyUpdate(t *testing.T) {
 	names := []string{"refs/heads/a", "refs/heads/x/b", "refs/heads/x/y/c", "refs/pins/1/one", "refs/pins/1/two", "refs/pins/2/one"}
@@ -125,7 +125,7 @@ func TestRefsSurviveAPowerCutAfterAnyUpdate(t *testing.T) {
 	}
 }
 
-// someUpdate changes some of names, which want learns, or packs at every ninth step.
+// someUpdate changes some of names, records that in want, or packs at every ninth step.
 func someUpdate(t *testing.T, s *Store, step int, names []string, r *rand.Rand, want map[string]plumbing.Hash) {
 	t.Helper()
 	if step%9 == 0 {
@@ -176,7 +176,7 @@ func TestFoldersAreSyncedOnce(t *testing.T) {
 	require.ElementsMatch(t, chain, synced(Change{Name: "refs/pins/1/two", Any: true, New: numbered(2)}), "a new process knows nothing")
 }
 
-// Changes that are put in force step by step: a power cut between any two leaves the old values or the new ones, and what was not synced is never put in force.
+// Changes that are published step by step: a power cut between any two steps leaves the old values or the new ones, and what was not synced is never published.
 func TestStagedChanges(t *testing.T) {
 	for steps := range 4 {
 		m := memory(t, numbered(1).String()+" refs/heads/a\n")

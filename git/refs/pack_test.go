@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Packed refs say the same to git and to us as before; hidden and symbolic ones stay files; deleted ones do not come back.
+// Packed refs are the same to git and to us as before; hidden and symbolic ones stay files; deleted ones do not reappear.
 func TestPack(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "r.git")
 	gittest.Git(t, t.TempDir(), "init", "-q", "--bare", "-b", "master", dir)
@@ -58,7 +58,7 @@ func TestPack(t *testing.T) {
 	require.Len(t, list, 2)
 	require.Equal(t, h, list[1].Peeled)
 
-	// One that is locked keeps its file and its newer value.
+	// A locked ref keeps its file and its newer value.
 	require.NoError(t, s.CompareAndSwap("refs/tags/light", h, list[1].Hash))
 	require.NoError(t, s.CompareAndSwap("refs/tags/light", list[1].Hash, h))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "refs/tags/new.lock"), nil, 0o644))
@@ -74,7 +74,7 @@ func TestPack(t *testing.T) {
 	require.True(t, got.IsZero())
 }
 
-// Refs are made, moved and deleted while others pack them: none comes back, none is lost.
+// Refs are created, moved and deleted while others pack them: none reappears, none is lost.
 func TestPackWhileRefsChange(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "r.git")
 	gittest.Git(t, t.TempDir(), "init", "-q", "--bare", dir)

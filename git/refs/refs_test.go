@@ -31,7 +31,7 @@ func repo(t testing.TB) (s *Store, a, b, c plumbing.Hash) {
 	return &Store{Dir: dir, LockWait: -1}, h[0], h[1], h[2]
 }
 
-// agree compares all refs with what git says.
+// agree compares all refs with git's.
 func agree(t testing.TB, s *Store) {
 	t.Helper()
 	list, err := s.List("")
@@ -313,7 +313,7 @@ func FuzzCheckName(f *testing.F) {
 	})
 }
 
-// A ref that cannot be read does not keep the others from being shown, whether it is packed as well or named by a symbolic one. Changing it fails.
+// A ref that cannot be read does not prevent the others from being listed, even if it is also packed or named by a symbolic one. Changing it fails.
 func TestBrokenRefs(t *testing.T) {
 	s, a, b, _ := repo(t)
 	for _, name := range []string{"refs/heads/good", "refs/heads/junk", "refs/heads/packed", "refs/tags/empty"} {

@@ -21,7 +21,7 @@ func TestConnected(t *testing.T) {
 	more(t, src, 10, 5)
 	gittest.Git(t, src, "tag", "-a", "-m", "t", "v1", "master~2")
 	base, tip, tag := gittest.Hash(t, src, "master~5"), gittest.Hash(t, src, "master"), gittest.Hash(t, src, "v1")
-	// A commit whose tree takes over an old one, from no parent of it.
+	// A commit whose tree reuses an old one that is not from a parent of it.
 	gittest.Git(t, src, "checkout", "-q", "-b", "revert", "master~3")
 	gittest.Git(t, src, "rm", "-q", "-r", "d1")
 	gittest.Git(t, src, "commit", "-q", "-m", "drop d1")
@@ -45,7 +45,7 @@ func TestConnected(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, ok || in.Objects < fewObjects)
 
-	// Nothing is reached from a ref, but all is there: it is followed, and is complete.
+	// Nothing is reached from a ref, but everything exists: it is followed, and is complete.
 	require.NoError(t, q.Connected(t.Context(), Connect{Tips: []plumbing.Hash{tip}}))
 	// A ref that points to nothing proves nothing.
 	require.NoError(t, q.Connected(t.Context(), Connect{Tips: []plumbing.Hash{tip}, Refs: []plumbing.Hash{plumbing.NewHash(strings.Repeat("12", 20))}}))
@@ -60,7 +60,7 @@ func TestConnected(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// A pack that leaves out what it should hold.
+// A pack that lacks something it should hold.
 func TestMissingObjects(t *testing.T) {
 	src := history(t, 6)
 	gittest.WriteFile(t, filepath.Join(src, "deep/er/file"), "only here\n")
@@ -91,7 +91,7 @@ func TestMissingObjects(t *testing.T) {
 		ok, err := newChecker(t.Context(), q, in, Connect{}).complete([]plumbing.Hash{tip})
 		require.NoError(t, err)
 		require.False(t, ok)
-		// The same object on the disk, but reached from no ref, and without what it needs itself.
+		// The same object on disk, but reached from no ref, and without what it needs itself.
 		typ, data := plumbing.CommitObject, []byte(nil)
 		switch rev {
 		case "master:deep/er":
@@ -137,7 +137,7 @@ func TestShallowPush(t *testing.T) {
 	require.Equal(t, []plumbing.Hash{root}, shallow.Roots)
 	require.ErrorAs(t, q.Connected(t.Context(), Connect{Tips: []plumbing.Hash{tip}}), new(*MissingError), "a client that does not say that it is shallow")
 
-	// The same push where the history is there already.
+	// The same push if the history already exists.
 	db = newDB(t)
 	q, _ = ingest(t, db, "h", gittest.Pack(t, src, []string{"master"}))
 	require.NoError(t, q.Migrate())
@@ -145,8 +145,8 @@ func TestShallowPush(t *testing.T) {
 	require.NoError(t, q.Connected(t.Context(), Connect{Tips: []plumbing.Hash{tip}, Refs: []plumbing.Hash{gittest.Hash(t, src, "master")}, Shallow: []plumbing.Hash{root}}))
 }
 
-// A tag of a tree was taken although objects of the tree were missing, and clones failed from then on: the tree counted as seen before it was looked at.
-// The same for what is named as another type than it is.
+// A tag of a tree was accepted although objects of the tree were missing, and clones failed from then on: the tree counted as seen before it was examined.
+// The same for objects that are named as another type than they have.
 func TestTipsThatAreNotWhole(t *testing.T) {
 	db := newDB(t)
 	put := func(typ plumbing.ObjectType, data string) plumbing.Hash {

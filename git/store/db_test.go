@@ -31,7 +31,7 @@ func TestInitIsARepository(t *testing.T) {
 	src := history(t, 2)
 	gittest.Git(t, src, "push", "-q", dir, "master")
 	gittest.Git(t, dir, "fsck", "--strict")
-	// Cut short before its HEAD, it is finished by the next call.
+	// Interrupted before its HEAD, it is completed by the next call.
 	require.NoError(t, os.Remove(filepath.Join(dir, "HEAD")))
 	require.NoError(t, Init(dir))
 	gittest.Git(t, dir, "fsck", "--strict")
@@ -39,7 +39,7 @@ func TestInitIsARepository(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// What git wrote, loose, packed, and beside in an alternate.
+// Objects that git wrote: loose, packed, and in an alternate.
 func TestReadsRepositoriesOfGit(t *testing.T) {
 	src := history(t, 8)
 	bare := filepath.Join(t.TempDir(), "b.git")
@@ -155,7 +155,7 @@ func TestQuarantineNamesAndSweep(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// A migration cut short anywhere is finished by another call; a discard before that leaves the repository whole.
+// A migration interrupted anywhere is completed by another call; a discard before that leaves the repository whole.
 func TestMigrateIsIdempotent(t *testing.T) {
 	src := history(t, 5)
 	data := gittest.Pack(t, src, []string{"master"})
@@ -182,7 +182,7 @@ func TestMigrateIsIdempotent(t *testing.T) {
 			}
 			require.NoDirExists(t, q.dir)
 			require.NoError(t, again.Close())
-			// The same push comes again.
+			// The same push again.
 			again, err = Open(db.Dir(), Options{})
 			require.NoError(t, err)
 			q, _ = ingest(t, again, "m", data)
@@ -194,7 +194,7 @@ func TestMigrateIsIdempotent(t *testing.T) {
 	}
 }
 
-// What was staged is seen by nobody, stays readable in the quarantine, is taken back by a discard, and is waste after a crash.
+// What was staged is visible to nobody, stays readable in the quarantine, is removed by a discard, and is a leftover after a crash.
 func TestStage(t *testing.T) {
 	src := history(t, 5)
 	data := gittest.Pack(t, src, []string{"master"})
@@ -230,7 +230,7 @@ func TestStage(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, v.left, 2)
 
-	// The same push comes again, is published, and once more: its pack stays when that is discarded.
+	// The same push again, is published, and once more: its pack stays when that one is discarded.
 	for range 2 {
 		if q, err = db.Quarantine("n"); err == nil {
 			require.NoError(t, q.Discard())
@@ -250,8 +250,8 @@ func TestStage(t *testing.T) {
 	gittest.Git(t, db.Dir(), "fsck", "--full", "--strict", "--no-dangling")
 }
 
-// Readers go on while pushes come, are published and are repacked away.
-// Another reader may be the one that notices that packs came or went: a look-up that had begun before starts again.
+// Readers continue while pushes arrive, are published and are repacked.
+// Another reader may be the one that notices that packs appeared or disappeared: a look-up that had begun before starts again.
 func TestLookUpStartsAgainWhoeverNoticed(t *testing.T) {
 	src := history(t, 3)
 	db := newDB(t)

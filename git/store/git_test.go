@@ -45,7 +45,7 @@ func ingest(t testing.TB, db *DB, id string, data []byte) (*Quarantine, *Ingeste
 	return q, in
 }
 
-// same compares every object with what git reads.
+// same compares every object with git's result.
 func same(t testing.TB, r Reader, dir string, list []plumbing.Hash) {
 	t.Helper()
 	for _, h := range list {

@@ -34,7 +34,7 @@ func TestRollUp(t *testing.T) {
 	} {
 		require.Equal(t, c.want, rollUp(c.counts), "%v", c.counts)
 	}
-	// Whatever is pushed, the packs stay few and each is written again a few times only.
+	// Whatever is pushed, the number of packs stays small and each is rewritten only a few times.
 	var packs []int
 	work, total := 0, 0
 	for i := range 5000 {
@@ -57,7 +57,7 @@ func TestRollUp(t *testing.T) {
 	require.Less(t, work, 12*total)
 }
 
-// pushes takes n commits of src, one push each, as thin packs, and gives the repository they came to.
+// pushes pushes n commits of src, one push each, as thin packs, and returns the repository that received them.
 func pushes(t testing.TB, src string, n int) *DB {
 	t.Helper()
 	db := newDB(t)
@@ -89,7 +89,7 @@ func (db *DB) counted(t testing.TB) Counts {
 	return v.counts()
 }
 
-// Hundreds of small pushes become a few packs; all of it is there, for git too, and nobody who reads meanwhile misses a thing.
+// Hundreds of small pushes become a few packs; everything exists, also for git, and no concurrent reader misses anything.
 func TestMaintainConsolidates(t *testing.T) {
 	src := history(t, 30)
 	db := pushes(t, src, 30)
@@ -145,7 +145,7 @@ func TestMaintainConsolidates(t *testing.T) {
 	clone := filepath.Join(t.TempDir(), "clone")
 	gittest.Git(t, src, "clone", "-q", "--bare", "file://"+db.Dir(), clone)
 	require.Equal(t, gittest.Git(t, src, "rev-list", "--objects", "master"), gittest.Git(t, clone, "rev-list", "--objects", "master"))
-	// Later pushes stay packs until there are many, and the large one stays as it is while they are small.
+	// Later pushes stay packs until there are many, and the large one is unchanged while they are small.
 	more(t, src, 30, 6)
 	big := onePack(t, db)
 	for i := 5; i >= 0; i-- {
@@ -164,7 +164,7 @@ func TestMaintainConsolidates(t *testing.T) {
 	same(t, db, src, gittest.Objects(t, src, "master"))
 }
 
-// A year of daily pushes, and some more, with maintenance after each: there are never many packs, and all of it is there.
+// A year of daily pushes, and some more, with maintenance after each: there are never many packs, and everything exists.
 func TestMaintainOfAYear(t *testing.T) {
 	db := newDB(t)
 	var parent plumbing.Hash
@@ -200,7 +200,7 @@ func TestMaintainOfAYear(t *testing.T) {
 	require.Len(t, gittest.Objects(t, db.Dir(), "master"), len(all))
 }
 
-// rawPack is a pack of whole objects.
+// rawPack returns a pack of whole objects.
 type rawPack struct {
 	body bytes.Buffer
 	n    uint32
@@ -235,7 +235,7 @@ func onePack(t testing.TB, db *DB) string {
 	return list[0]
 }
 
-// Deltas that came in different pushes make chains; none grows beyond what a reader follows cheaply.
+// Deltas from different pushes form chains; none grows beyond what a reader follows cheaply.
 func TestMaintainBoundsChains(t *testing.T) {
 	src := t.TempDir()
 	gittest.Git(t, src, "init", "-q", "-b", "master")
@@ -265,7 +265,7 @@ func TestMaintainBoundsChains(t *testing.T) {
 	same(t, db, src, gittest.Objects(t, src, "master"))
 }
 
-// What stops in the middle leaves all as it was; what died leaves files that the next call removes.
+// An abort in the middle leaves everything as it was; a crash leaves files that the next call removes.
 func TestMaintainStops(t *testing.T) {
 	src := history(t, 30)
 	db := pushes(t, src, 30)
@@ -300,7 +300,7 @@ func TestMaintainStops(t *testing.T) {
 	same(t, db, src, all)
 }
 
-// However large the objects are, others may go first again and again while they are read and written.
+// However large the objects are, other work may go first repeatedly while they are read and written.
 func TestMaintainPausesOften(t *testing.T) {
 	db := newDB(t)
 	const size = 1 << 20
@@ -322,7 +322,7 @@ func TestMaintainPausesOften(t *testing.T) {
 	require.GreaterOrEqual(t, int64(pauses), m.Written/PauseEvery)
 }
 
-// A pack with .keep stays, and what it holds is not written twice.
+// A pack with .keep stays, and its objects are not written twice.
 func TestMaintainKeeps(t *testing.T) {
 	src := history(t, 20)
 	db := pushes(t, src, 20)
@@ -345,7 +345,7 @@ func glob(t testing.TB, db *DB, pattern string) []string {
 	return list
 }
 
-// Loose objects, git's or ours, go into a pack when they are many.
+// Loose objects, git's or ours, are packed when there are many.
 func TestMaintainPacksLoose(t *testing.T) {
 	src := history(t, 5)
 	bare := filepath.Join(t.TempDir(), "b.git")
@@ -388,7 +388,7 @@ func pruning(t testing.TB, db *DB, grace time.Duration) *Prune {
 	}
 }
 
-// What no ref reaches goes when it is old enough, from packs and from loose files; what it is made of stays as long as it.
+// Objects that no ref reaches are removed when they are old enough, from packs and from loose files; objects that they refer to stay as long as they do.
 func TestMaintainPrunes(t *testing.T) {
 	src := history(t, 30)
 	db := pushes(t, src, 30)
@@ -408,7 +408,7 @@ func TestMaintainPrunes(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, ok)
 
-	// A pack written today of old ones is as old as they are; one that is young keeps what its objects are made of.
+	// A pack of old objects that is written today is as old as they are; a young one keeps what its objects refer to.
 	for _, f := range append(glob(t, db, "pack/*"), db.main.loosePath(loose)) {
 		require.NoError(t, os.Chtimes(f, time.Time{}, time.Now().Add(-3*day)))
 	}
@@ -422,7 +422,7 @@ func TestMaintainPrunes(t *testing.T) {
 	push(t, db, "side", gittest.Pack(t, src, []string{"side", "^side~1"}, "--thin"))
 	side := gittest.Objects(t, src, "side")
 
-	// Somebody is there: nothing goes, and the work is undone.
+	// Somebody uses the repository: nothing is removed, and the work is undone.
 	was := db.counted(t)
 	inUse := errors.New("in use")
 	p := pruning(t, db, day)
@@ -430,7 +430,7 @@ func TestMaintainPrunes(t *testing.T) {
 	_, err = db.Maintain(context.Background(), Repack{ID: "m", Packs: 10, Loose: 100, Prune: p})
 	require.ErrorIs(t, err, inUse)
 	require.Equal(t, was, db.counted(t))
-	// A ref comes to what was about to go.
+	// A ref is set to an object that was about to be removed.
 	p = pruning(t, db, day)
 	p.Alone = func(_ context.Context, f func() error) error {
 		gittest.Git(t, db.Dir(), "update-ref", "refs/heads/back", gone.String())
@@ -488,7 +488,7 @@ func onePackWith(t testing.TB, db *DB, h plumbing.Hash) string {
 	return p.Path()
 }
 
-// Small pushes become loose objects where that is asked for, large ones stay packs; cut short, either way is finished.
+// Small pushes become loose objects if that is requested, large ones stay packs; interrupted, either is completed.
 func TestUnpack(t *testing.T) {
 	src := history(t, 12)
 	db := newDB(t)

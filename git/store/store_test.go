@@ -31,7 +31,7 @@ func TestIngestAndMigrate(t *testing.T) {
 	require.NoDirExists(t, q.dir)
 	same(t, db, src, gittest.Objects(t, src, "master~4"))
 
-	// A thin pack on top of it.
+	// A thin pack that builds on it.
 	q, in = ingest(t, db, "two", gittest.Pack(t, src, []string{"master", "^master~4"}, "--thin", "--delta-base-offset"))
 	require.Positive(t, in.Added)
 	require.NoError(t, q.Migrate())

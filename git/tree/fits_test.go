@@ -14,7 +14,7 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// Fits refuses what Sync would, and takes what it takes.
+// Fits refuses what Sync would, and accepts what Sync accepts.
 func TestFits(t *testing.T) {
 	r, objs := newStore(t)
 	r.Write("a", "a")
@@ -38,7 +38,7 @@ func TestFits(t *testing.T) {
 	require.Contains(t, fault.HintOf(err), "limits.max_files")
 	require.NoError(t, fits(plumbing.NewHash(strings.Repeat("ab", 20)), two, 43), "a commit that is gone is none")
 
-	// A path of 4,095 bytes is the longest that Linux takes, the folder that the working copy is in with it: 38 folders and a file.
+	// A path of 4,095 bytes is the longest that Linux accepts, including the folder of the working copy: 38 folders and a file.
 	long := strings.TrimSuffix(strings.Repeat(strings.Repeat("d", 99)+"/", 38), "/")
 	for length, ok := range map[int]bool{maxCommitPath: true, maxCommitPath + 1: false} {
 		name := long + "/" + strings.Repeat("f", length-len(long)-1)
@@ -73,7 +73,7 @@ func TestFits(t *testing.T) {
 			require.ErrorContains(t, err, why)
 			require.Equal(t, fault.Refused, fault.KindOf(err))
 		}
-		// That such a commit is stored, or live, keeps no other one from being deployed.
+		// A stored or live commit of that kind does not prevent another one from being deployed.
 		require.NoError(t, Fits(ctx, objs, c, two, 0))
 	}
 	cancelled, cancel := context.WithCancel(ctx)

@@ -81,7 +81,7 @@ func TestTree(t *testing.T) {
 	_, err = fs.ReadFile(late, "run")
 	require.ErrorIs(t, err, context.Canceled)
 
-	// The standard library's own judge, on a tree whose links all lead somewhere.
+	// The standard library's own test, on a tree whose links all resolve.
 	for _, n := range []string{"abs", "out", "loop"} {
 		require.NoError(t, os.Remove(filepath.Join(r.Dir, ".salt", n)))
 	}

@@ -11,7 +11,7 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// A tree that is accepted has good names, in order.
+// A tree that is accepted has valid names, in order.
 func FuzzTree(f *testing.F) {
 	h := strings.Repeat("x", 20)
 	f.Add([]byte("100644 a\x00" + h + "40000 b\x00" + h))

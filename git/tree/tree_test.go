@@ -9,7 +9,7 @@ import (
 	"corpus-git/internal/testutil/gittest"
 )
 
-// newStore is an empty repository, and its objects.
+// newStore returns an empty repository, and its objects.
 func newStore(t *testing.T) (*gittest.Repo, Objects) {
 	t.Helper()
 	r := gittest.NewRepo(t)

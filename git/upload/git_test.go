@@ -44,7 +44,7 @@ func TestCloneAndFetch(t *testing.T) {
 		p.git(p.src, "clone", "-q", p.url(), work)
 		require.Equal(t, p.git(p.src, "rev-parse", "HEAD^{tree}"), p.git(work, "write-tree"))
 
-		// Both go on, so that there is something to negotiate.
+		// Both continue, so that there is something to negotiate.
 		env := p.env
 		local := filepath.Join(work, "local")
 		for range 6 {
@@ -67,7 +67,7 @@ func TestCloneAndFetch(t *testing.T) {
 		p.equal(dir)
 		p.git(dir, "fetch", "-q")
 
-		// A force push of an unrelated history, and refs that go.
+		// A force push of an unrelated history, and refs that are deleted.
 		p.git(p.src, "checkout", "-q", "--orphan", "other")
 		p.commit(10, "new")
 		p.git(p.src, "branch", "-q", "-M", "other", "main")
@@ -159,7 +159,7 @@ func TestPartialClone(t *testing.T) {
 			require.Positive(t, missing(a), filter)
 			require.Equal(t, missing(a), missing(b), filter)
 		}
-		// A work tree makes the client come back for the files, and log -p for older ones.
+		// A work tree makes the client return for the files, and log -p for older ones.
 		dir := filepath.Join(t.TempDir(), "work")
 		p.git(p.src, "clone", "-q", "--filter=blob:none", p.url(), dir)
 		require.Equal(t, p.git(p.src, "rev-parse", "HEAD^{tree}"), p.git(dir, "write-tree"))
@@ -171,12 +171,12 @@ func TestPartialClone(t *testing.T) {
 	})
 }
 
-// Whatever a filter leaves out, what a ref names comes, and so does what its tags stand for: the same objects as from git.
+// Whatever a filter omits, the target of a ref is sent, and so are the targets of its tags: the same objects as from git.
 func TestFilterWithTagsOfAnything(t *testing.T) {
 	each(t, func(t *testing.T, p *peer) {
 		p.git(p.src, "config", "uploadpack.allowFilter", "true")
 		p.git(p.src, "tag", "-a", "-m", "a tag of a blob", "blob", "HEAD:a")
-		// Trees that no commit has: of others git 2.39 forgets what the filter left out before, and cannot clone itself.
+		// Trees that no commit has: for others git 2.39 forgets what the filter omitted before, and cannot clone itself.
 		p.git(p.src, "rm", "-q", "--cached", "a")
 		p.git(p.src, "tag", "-a", "-m", "a tag of a tree", "tree", p.git(p.src, "write-tree"))
 		p.git(p.src, "rm", "-q", "--cached", "b")
@@ -196,7 +196,7 @@ func TestFilterWithTagsOfAnything(t *testing.T) {
 	})
 }
 
-// What is in the store and belongs to no visible ref is nobody's to fetch: pins of deployments, failed pushes.
+// Objects in the store that belong to no visible ref cannot be fetched by anybody: pins of deployments, failed pushes.
 func TestHiddenIsNotServed(t *testing.T) {
 	each(t, func(t *testing.T, p *peer) {
 		p.git(p.src, "checkout", "-q", "-b", "secret")
@@ -217,7 +217,7 @@ func TestHiddenIsNotServed(t *testing.T) {
 		out, err := p.command(dir, "fetch", "-q", "origin", "refs/corpus/deployments/1")
 		require.Error(t, err)
 		require.Contains(t, out, "couldn't find remote ref")
-		// What a visible ref leads to may be asked for by name.
+		// What a visible ref leads to may be requested by name.
 		p.git(p.src, "init", "-q", dir+"2")
 		p.git(dir+"2", "fetch", "-q", p.url(), p.git(p.src, "rev-parse", "main~2"))
 		p.git(dir+"2", "fsck", "--strict", "--no-dangling")

@@ -124,7 +124,7 @@ func sample(t testing.TB, version int) *peer {
 	return p
 }
 
-// equal proves that a clone has exactly the source's visible refs and that every object is whole.
+// equal checks that a clone has exactly the source's visible refs and that every object is whole.
 func (p *peer) equal(clone string) {
 	p.t.Helper()
 	p.git(clone, "fsck", "--strict", "--no-dangling")

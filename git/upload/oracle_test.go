@@ -14,7 +14,7 @@ import (
 	"corpus-git/git/pktline"
 )
 
-// answer is what a server said after its advertisement, up to the pack.
+// answer is what a server sent after its advertisement, up to the pack.
 func answer(t *testing.T, out []byte) []string {
 	t.Helper()
 	r := pktline.NewReader(bytes.NewReader(out), pktline.Limits{})
@@ -87,7 +87,7 @@ func TestAnswersAgreeWithGit(t *testing.T) {
 	}
 	compare(0, []string{"want " + tip, "want " + tag, "want " + old, "0000", "have " + side, "done"})
 	compare(0, []string{"want " + nowhere, "0000", "done"})
-	// git fetch --unshallow --tags wants nothing but the tag that it lacks.
+	// git fetch --unshallow --tags wants only the tag that it lacks.
 	compare(0, []string{"want " + old, "shallow " + tip, "deepen 2147483647", "0000", "have " + tip, "done"})
 	compare(2, []string{"command=fetch", "object-format=sha1", "0001", "want " + old, "shallow " + tip, "deepen 2147483647", "have " + tip, "done", "0000", "0000"})
 	for _, h := range haves {
@@ -95,7 +95,7 @@ func TestAnswersAgreeWithGit(t *testing.T) {
 		done := append([]string(nil), args...)
 		for _, l := range h {
 			if slices.Contains(done, l) {
-				continue // git acknowledges twice what is said twice
+				continue // git acknowledges twice what is sent twice
 			}
 			if l != "0000" {
 				done = append(done, l)
@@ -129,7 +129,7 @@ func boundaryLines(t *testing.T, out []byte) (found []string) {
 	return found
 }
 
-// libgit2 1.9 takes a line feed behind a commit of the boundary for a part of its name, and clones no shallow history: git itself sends none.
+// libgit2 1.9 treats a line feed after a commit of the boundary as part of its name, and clones no shallow history: git itself sends none.
 func TestBoundaryIsGitsToTheByte(t *testing.T) {
 	p := sample(t, 0)
 	rev := func(s string) string { return p.git(p.src, "rev-parse", s) }

@@ -11,7 +11,7 @@ import (
 	"corpus-git/git/store"
 )
 
-// A pack holds what lacks, and git completes it; nothing is written for who has all.
+// A pack holds what is missing, and git completes it; nothing is written for a client that has everything.
 func TestPack(t *testing.T) {
 	p := newPeer(t, 2)
 	p.commit(1, "a", "b/c")

@@ -16,8 +16,8 @@ import (
 	"corpus-git/git/pktline"
 )
 
-// outcome is all that a server said after its advertisement, in words that two servers share: the lines, the number of objects of a pack, and how it ended.
-// What an error says is each server's own.
+// outcome is everything that a server sent after its advertisement, in a form that two servers share: the lines, the number of objects of a pack, and how it ended.
+// The text of an error is specific to each server.
 func outcome(t *testing.T, out []byte, stateless, failed bool) []string {
 	t.Helper()
 	r := pktline.NewReader(bytes.NewReader(out), pktline.Limits{})
@@ -59,17 +59,17 @@ func outcome(t *testing.T, out []byte, stateless, failed bool) []string {
 	return said
 }
 
-// requests are packets of a client after the advertisement. "<" begins bytes that are sent as they are; names in braces are revisions of sample.
+// requests are packets of a client after the advertisement. "<" begins bytes that are sent unchanged; names in braces are revisions of sample.
 type requests struct {
 	name    string
-	version int // with stateless added, no advertisement is made
+	version int // with stateless added, there is no advertisement
 	lines   []string
-	differs string // why git 2.39 answers otherwise
+	differs string // why git 2.39 responds differently
 }
 
 const stateless = 16
 
-// Requests of every kind, good ones, odd ones and broken ones, get from us what git's own upload-pack answers.
+// To requests of every kind, valid, unusual and broken ones, we respond as git's own upload-pack does.
 func TestRequestsAgreeWithGit(t *testing.T) {
 	p := sample(t, 0)
 	p.git(p.src, "config", "uploadpack.allowFilter", "true")
@@ -155,7 +155,7 @@ func with(parts ...any) (out []string) {
 }
 
 var requestTable = []requests{
-	// What a client may say that is not a pkt-line, or none that belongs there.
+	// Data of a client that is not a pkt-line, or not one that is allowed there.
 	{"text", 0, []string{"<GET / HTTP/1.1\r\n\r\n"}, ""},
 	{"length of three", 0, []string{"<0003"}, ""},
 	{"length beyond the longest", 0, []string{"<fff5" + strings.Repeat("x", 65521)}, ""},
@@ -227,7 +227,7 @@ var requestTable = []requests{
 	{"two filters", 0, []string{"want {main} filter", "filter blob:none", "filter tree:1", "0000", "done"}, ""},
 	{"an unknown filter", 0, []string{"want {main} filter", "filter x:y", "0000", "done"}, ""},
 	{"a filter of nothing", 0, []string{"want {main} filter", "filter ", "0000", "done"}, ""},
-	// Who may have what.
+	// Which objects may be requested.
 	{"an object that no ref reaches", 0, []string{"want {loose}", "0000", "done"}, "it looks for unreachable commits only, so that any other object can be had by name"},
 	{"a tree that a ref reaches", 0, []string{"want {main^{tree}}", "0000", "done"}, ""},
 	{"a blob", 0, []string{"want {main:a}", "0000", "done"}, ""},

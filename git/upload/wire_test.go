@@ -45,7 +45,7 @@ func script(lines ...string) []byte {
 	return b.Bytes()
 }
 
-// talk serves a script and gives what comes after the advertisement.
+// talk serves a script and returns what comes after the advertisement.
 func talk(t *testing.T, req Request, lines ...string) (*bufReader, error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -83,7 +83,7 @@ func (b *bufReader) lines(want ...string) {
 	}
 }
 
-// pack reads the pack that follows and gives the number of its objects.
+// pack reads the pack that follows and returns the number of its objects.
 func (b *bufReader) pack(band bool) int {
 	b.t.Helper()
 	var in io.Reader = b.r.Raw()
@@ -212,7 +212,7 @@ func (g gone) Get(h plumbing.Hash) (plumbing.ObjectType, []byte, error) {
 	return g.Reader.Get(h)
 }
 
-// Our own faults: the client hears that there was one, on the side-band where it listens there, and no details.
+// Our own faults: the client is told that there was one, on the side-band if it reads one, and no details.
 func TestOwnFaults(t *testing.T) {
 	p := newPeer(t, 0)
 	one := p.commit(1, "a")
@@ -281,7 +281,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// Whatever a client says, Serve ends, and answers with an error or not at all.
+// Whatever a client sends, Serve ends, and responds with an error or not at all.
 func FuzzServe(f *testing.F) {
 	p := newPeer(f, 0)
 	one := p.commit(1, "a", "b/c")

@@ -49,7 +49,7 @@ func TestMigrateIsAllOrNothing(t *testing.T) {
 	require.NoError(t, db.Migrate(t.Context(), d, "room", []string{`CREATE TABLE t (a TEXT)`}))
 }
 
-// What is written lazily is seen at once, and written after a Flush; whoever writes after it does so durably.
+// What is written without a sync is visible at once, and durable after a Flush; any later writer makes it durable.
 func TestLazily(t *testing.T) {
 	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"))
 	require.NoError(t, err)
@@ -78,7 +78,7 @@ func TestLazily(t *testing.T) {
 	require.Equal(t, 2, n)
 }
 
-// TestCallersStandInLine: who comes while another writes waits for its turn, and does not look again and again until its time is up.
+// TestCallersStandInLine checks that a caller that arrives while another one writes waits for its turn, and does not poll until it times out.
 func TestCallersStandInLine(t *testing.T) {
 	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"))
 	require.NoError(t, err)
@@ -107,14 +107,14 @@ func TestCallersStandInLine(t *testing.T) {
 	require.Equal(t, writers+1, n)
 }
 
-// A disk that is full is told from what the server did wrong.
+// A full disk is distinguished from an error of the server.
 func TestIsFull(t *testing.T) {
 	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"))
 	require.NoError(t, err)
 	defer d.Close()
 	_, err = d.Exec(`CREATE TABLE t (a BLOB)`)
 	require.NoError(t, err)
-	_, err = d.Exec(`PRAGMA max_page_count = 5`) // as a disk that takes no more
+	_, err = d.Exec(`PRAGMA max_page_count = 5`) // as a disk without free space
 	require.NoError(t, err)
 	_, err = d.Exec(`INSERT INTO t VALUES (zeroblob(1000000))`)
 	require.Error(t, err)

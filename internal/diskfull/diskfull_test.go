@@ -13,7 +13,7 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// Wherever a full disk is met, and whoever wrapped it, it ends with the same exit code.
+// Wherever a full disk occurs, and whatever wrapped the error, the exit code is the same.
 func TestOneExitCode(t *testing.T) {
 	write := &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}
 	for _, err := range []error{syscall.ENOSPC, syscall.EDQUOT, write, fmt.Errorf("record: %w", write), fault.New(fault.Internal, "record", "%w", write)} {

@@ -12,7 +12,7 @@ import (
 	"corpus-git/internal/event"
 )
 
-// A step prints without end: the log keeps its beginning and its end, says what is missing, and ends.
+// A step prints without end: the log keeps its beginning and its end, reports what is missing, and ends.
 func TestALogIsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.jsonl")
 	l := open(t, path)
@@ -48,7 +48,7 @@ func TestALogIsBounded(t *testing.T) {
 	require.Equal(t, "the very last", texts[len(texts)-1])
 }
 
-// What is under one event is bounded too, a line without end among it.
+// The lines under one event are limited too, including an unterminated line.
 func TestAnEventIsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.jsonl")
 	l := open(t, path)

@@ -31,7 +31,7 @@ func TestLastIsTheLastWholeEvent(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, event.Verdict, e.Kind)
 	require.Equal(t, uint64(2001), e.Seq)
-	// A torn line after it does not count.
+	// A truncated line after it does not count.
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 	require.NoError(t, err)
 	_, err = f.WriteString(`{"seq":2002,"ki`)

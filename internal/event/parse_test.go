@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzParse: a line is read as encoding/json reads it, or refused by both.
+// FuzzParse checks that a line is read as encoding/json reads it, or refused by both.
 func FuzzParse(f *testing.F) {
 	whole := Event{
 		Seq: 7, Time: time.Date(2026, 5, 1, 12, 0, 0, 123, time.UTC), Kind: StepDone, Status: Changed, Procedure: "install", Step: "100_build", State: "a", Function: "cmd.run", N: 1, Of: 2, Changed: 3,

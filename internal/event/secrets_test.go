@@ -27,7 +27,7 @@ func unseen() []string {
 	}
 }
 
-// noises makes a text of a secret that a step could print: encoded, and with what is not seen between its bytes.
+// noises makes a text of a secret that a step could print: encoded, and with invisible bytes between its bytes.
 func noises(rng *rand.Rand, secret string) string {
 	js, _ := json.Marshal(secret)
 	text := []string{
@@ -51,7 +51,7 @@ func noises(rng *rand.Rand, secret string) string {
 	return b.String()
 }
 
-// survives reports whether a secret can be read in what a log kept: as it is or encoded, over lines or not.
+// survives reports whether a secret can be read in what a log kept: plain or encoded, over lines or not.
 func survives(kept, secret string) bool {
 	kept = strings.NewReplacer("\n", "", " ", "", "\t", "").Replace(kept)
 	for _, form := range []string{secret, base64.RawStdEncoding.EncodeToString([]byte(secret))[:len(secret)], hex.EncodeToString([]byte(secret)), url.QueryEscape(secret)} {
@@ -62,7 +62,7 @@ func survives(kept, secret string) bool {
 	return false
 }
 
-// FuzzNoSecretSurvives prints secrets with control bytes, escape sequences, backspaces and line ends between their bytes: not one is in the log.
+// FuzzNoSecretSurvives prints secrets with control bytes, escape sequences, backspaces and line ends between their bytes: none of them is in the log.
 func FuzzNoSecretSurvives(f *testing.F) {
 	for seed := range uint64(64) {
 		f.Add(seed, "s3cr3t-pa55/word+")

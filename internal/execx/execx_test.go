@@ -86,7 +86,7 @@ func TestCancelEndsTheWholeGroup(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}()
-	// The grandchild ignores SIGTERM and would live on.
+	// The grandchild ignores SIGTERM and would otherwise survive.
 	_, err := execx.OS{}.Run(ctx, execx.Cmd{
 		Argv:  []string{"sh", "-c", `(trap '' TERM; while :; do sleep 0.05; done) & echo $! > "$1"; wait`, "x", pidfile},
 		Env:   env,
@@ -100,7 +100,7 @@ func TestCancelEndsTheWholeGroup(t *testing.T) {
 	require.Eventually(t, func() bool { return gone(pid) }, 10*time.Second, 5*time.Millisecond)
 }
 
-// A shell ends at SIGTERM at once; what it started has all of the grace to end in its own way.
+// A shell ends at SIGTERM at once; its children have the whole grace period to end.
 func TestGraceIsForTheWholeGroup(t *testing.T) {
 	dir := t.TempDir()
 	script := `(trap 'sleep 0.3; echo ended > "$1/tidy"; exit' TERM; echo > "$1/ready"; while :; do sleep 0.02; done) >/dev/null 2>&1 &
@@ -129,8 +129,8 @@ func gone(pid int) bool {
 	return bytes.Contains(data, []byte(") Z "))
 }
 
-// A command that is running when its server dies, with children that wear no mark: an empty environment, a process group of
-// their own, a parent that has gone. One went into a session of its own.
+// A command that is running when its server dies, with children without a mark: an empty environment, a separate process
+// group, a parent that has ended. One created its own session.
 func TestReapEndsStepsAndSparesDaemons(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("no bash, whose job control needs no terminal")
@@ -184,7 +184,7 @@ wait
 	require.Zero(t, n)
 }
 
-// What a command left running that has ended is not a leftover of a crash.
+// Processes left running by a command that has ended are not leftovers of a crash.
 func TestReapSparesWhatACommandLeftRunning(t *testing.T) {
 	dir := t.TempDir()
 	notes, pidfile := filepath.Join(dir, "processes"), filepath.Join(dir, "pid")
@@ -201,8 +201,8 @@ func TestReapSparesWhatACommandLeftRunning(t *testing.T) {
 	require.False(t, gone(pid))
 }
 
-// A server that dies before the note has its process is found by the note's name in the environment; numbers of another
-// run of the machine mean nothing.
+// A server that dies before the note has its process is found by the note's name in the environment; numbers from another
+// boot of the machine mean nothing.
 func TestReapReadsEveryKindOfNote(t *testing.T) {
 	notes := t.TempDir()
 	note := filepath.Join(notes, "starting-1")
@@ -243,7 +243,7 @@ func TestTailKeepsWholeLines(t *testing.T) {
 	require.Equal(t, "ab\ncd\n", tail.String())
 }
 
-// TestDaemonsKeepWriting: a child that stays and holds the output open, as a daemon does, was ended by SIGPIPE at its next line.
+// TestDaemonsKeepWriting: a child that keeps running and holds the output open, as a daemon does, was ended by SIGPIPE at its next line.
 func TestDaemonsKeepWriting(t *testing.T) {
 	dir := t.TempDir()
 	var out bytes.Buffer

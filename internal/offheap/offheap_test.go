@@ -37,7 +37,7 @@ func TestMake(t *testing.T) {
 	(*Block[int])(nil).Free()
 }
 
-// The heap must not grow with what is outside of it, and what nobody holds must not stay.
+// The heap must not grow with what is outside of it, and a block that nobody holds must be freed.
 func TestOutsideOfTheHeap(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

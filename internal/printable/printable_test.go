@@ -39,7 +39,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// The document says the same, in characters that are seen.
+// The document has the same content, in visible characters.
 func TestJSON(t *testing.T) {
 	in := "a\u202eb\u200b\x7f\U000e0041é\\\"\n"
 	doc, err := json.Marshal(in)
@@ -74,7 +74,7 @@ func TestWord(t *testing.T) {
 	}
 }
 
-// Whatever comes, what is shown is one line of characters that are seen.
+// For any input, the result is one line of visible characters.
 func FuzzLine(f *testing.F) {
 	for _, s := range []string{"a\nb", "\u202e", "\xff\xfe", "\x1b]0;x\x07"} {
 		f.Add(s)

@@ -17,7 +17,7 @@ func TestConcatKeepsOlderTexts(t *testing.T) {
 	}
 	base := add(strings.Repeat("a", 2*longText), "b")
 	one := add(base, "1")
-	two := add(base, "2") // base is not the last result any more
+	two := add(base, "2") // base is no longer the last result
 	three := add(one, "3")
 	four := add(three, "4", "5")
 	again := add(three, "x")
@@ -29,7 +29,7 @@ func TestConcatKeepsOlderTexts(t *testing.T) {
 	require.Equal(t, "xy", add("x", "y"))
 }
 
-// Appending piece by piece takes time and memory by what is added, not by the length of all.
+// Appending piece by piece takes time and memory by what is added, not by the length of the whole.
 func TestConcatAppendsInPlace(t *testing.T) {
 	const most = 8 << 20
 	o := NewOps(t.Context(), 100_000, most)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is expected is what json.loads of Python 3.11 says.
+// The expected results are those of json.loads of Python 3.11.
 func TestFromJSON(t *testing.T) {
 	for _, tt := range []struct{ text, want, fails string }{
 		{`{"a": [1, -2.5e3, true, null], "b": {}, "a": 0}`, "{'a': 0, 'b': {}}", ""},

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is expected is what shlex.split of Python 3.11 gives.
+// The expected results are those of shlex.split of Python 3.11.
 func TestShlexSplit(t *testing.T) {
 	for _, tt := range []struct {
 		text  string

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// recorded is one case of testdata/expected.json: what Python made of it. generate.py says how they are made.
+// recorded is one case of testdata/expected.json: Python's result. generate.py describes how they are made.
 type recorded struct {
 	Expr   string    `json:"e"`
 	Text   string    `json:"t"`

@@ -37,7 +37,7 @@ func TestString(t *testing.T) {
 		"pw=s3cr3t-pa55;":                "pw=[pillar:db.password];",
 		"s3cr3t-pa55":                    "[pillar:db.password]",
 		"s3cr3t-pa55-longer":             "[pillar:db.long]",
-		"s3cr3t-pa55-longe":              "[pillar:db.long]", // cut off
+		"s3cr3t-pa55-longe":              "[pillar:db.long]", // truncated
 		"s3cr3t-pa55-l.":                 "[pillar:db.password]-l.",
 		"s3cr3t-pa55 s3cr3t-pa55":        "[pillar:db.password] [pillar:db.password]",
 		"s3cr3t-pa55s3cr3t-pa55":         "[pillar:db.password]",
@@ -115,7 +115,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// The end of an encoded value goes with it: its last character holds bits of the value, and padding tells its length.
+// The end of an encoded value is hidden too: its last character holds bits of the value, and padding shows its length.
 func TestTheTailOfBase64GoesToo(t *testing.T) {
 	for _, v := range []string{"s3cr3t-pa55", "s3cr3t-pa55w", "s3cr3t-pa55wo", "ü?>s3cr3t~~~"} {
 		r := one(v)
@@ -294,7 +294,7 @@ func TestLongValues(t *testing.T) {
 	require.Equal(t, "<[pillar:k]>", b.String())
 }
 
-// seen is what of a text is seen in a terminal, without blanks.
+// seen returns what a terminal shows of a text, without blanks.
 func seen(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r <= ' ' || r >= 0x7f && r < 0xa0 || r == utf8.RuneError || unicode.Is(unicode.Cf, r) {
@@ -304,7 +304,7 @@ func seen(s string) string {
 	}, s)
 }
 
-// What a reader does not see does not hide a secret from the redactor.
+// Invisible bytes do not hide a secret from the redactor.
 func TestUnseenCharactersHideNothing(t *testing.T) {
 	r := redact.New([]redact.Secret{{Label: "k", Value: "s3cr3t-pa55"}, {Label: "u", Value: "pässwörter"}, {Label: "cjk", Value: "日本語の秘密"}, {Label: "bell", Value: "bell\x07inside\x1b[1m it"}})
 	for _, x := range []string{
@@ -337,7 +337,7 @@ func wide(s string, little bool) string {
 	return string(b)
 }
 
-// FuzzRedact cuts a text that holds secrets into pieces: no secret survives, and the cuts change nothing.
+// FuzzRedact splits a text that holds secrets into pieces: no secret survives, and the splitting changes nothing.
 func FuzzRedact(f *testing.F) {
 	f.Add("s3cr3t-pa55", "other secret", "x s3cr3t-pa55 other\n secret s3cr3t", uint64(1))
 	f.Add("aaaaaa", "aaaaab", "aaaaaaaaaaaaaaab", uint64(2))
@@ -373,7 +373,7 @@ func FuzzRedact(f *testing.F) {
 			}
 			_ = w.Flush()
 			if strings.Contains(text, "\x1b") {
-				continue // a text that is whole is searched inside of escape sequences, too
+				continue // a whole text is also searched inside of escape sequences
 			}
 			if out.String() != want {
 				t.Fatalf("%q cut into pieces gives %q, whole %q", text, out.String(), want)

@@ -109,7 +109,7 @@ func TestDumpLimits(t *testing.T) {
 	require.ErrorContains(t, err, "cannot represent")
 }
 
-// FuzzDump holds that what is dumped reads back as the same value.
+// FuzzDump checks that what is dumped reads back as the same value.
 func FuzzDump(f *testing.F) {
 	for _, c := range loadCases(f) {
 		if c.Error == "" && len(c.In) < 200 {
@@ -118,7 +118,7 @@ func FuzzDump(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, in string, o uint8) {
 		doc, err := saltyaml.Parse("f", []byte(in), saltyaml.Options{MaxDepth: 50})
-		if err != nil || strings.Contains(in, "pairs") { // tuples come back as lists
+		if err != nil || strings.Contains(in, "pairs") { // tuples are read back as lists
 			return
 		}
 		opts := saltyaml.DumpOptions{Flow: saltyaml.Flow(o % 3), KeepOrder: true, ASCII: o&4 != 0}

@@ -31,13 +31,13 @@ func loadCases(t testing.TB) []loaderCase {
 	return cases
 }
 
-// differences are the cases that go.yaml.in reads in another way than libyaml. Each must still differ: a line that
+// differences are the cases that go.yaml.in reads differently from libyaml. Each must still differ: a line that
 // no longer does is removed.
 var differences = map[string]string{
 	"[!!str, 1]\n": "a comma belongs to the tag",
 }
 
-// TestAgainstSalt compares every case with what PyYAML makes of it under Salt's rules.
+// TestAgainstSalt compares every case with the result of PyYAML under Salt's rules.
 func TestAgainstSalt(t *testing.T) {
 	lines, right := 0, 0
 	for _, c := range loadCases(t) {
@@ -183,14 +183,14 @@ func TestAliasesShareOneValue(t *testing.T) {
 	require.Same(t, a, b)
 }
 
-// FuzzParse holds that no input panics, that every error has a place, and that what is read is bounded.
+// FuzzParse checks that no input panics, that every error has a place, and that what is read is limited.
 func FuzzParse(f *testing.F) {
 	for _, c := range loadCases(f) {
 		if len(c.In) < 200 {
 			f.Add(c.In)
 		}
 	}
-	f.Add(",\r\r\r\r\r\r") // the parser's line is behind the last line feed
+	f.Add(",\r\r\r\r\r\r") // the parser's line is after the last line feed
 	f.Fuzz(func(t *testing.T, in string) {
 		doc, err := saltyaml.Parse("f", []byte(in), saltyaml.Options{})
 		if err != nil {

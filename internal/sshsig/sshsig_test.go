@@ -38,7 +38,7 @@ func publicKey(t testing.TB, file string) ssh.PublicKey {
 	return k
 }
 
-// What ssh-keygen signs is verified, with each kind of key; of another message, in another namespace and with a changed byte it is not.
+// Signatures by ssh-keygen are verified, with each kind of key; those of another message, in another namespace or with a changed byte are not.
 func TestSignaturesOfSSHKeygen(t *testing.T) {
 	dir := t.TempDir()
 	for name, kind := range map[string][]string{"ed": {"-t", "ed25519"}, "ec": {"-t", "ecdsa", "-b", "384"}, "rsa": {"-t", "rsa", "-b", "2048"}} {
@@ -92,7 +92,7 @@ func TestWeakHash(t *testing.T) {
 	require.ErrorContains(t, s.Verify([]byte("x"), "git"), `hash "sha1"`)
 }
 
-// A security key signs when somebody touches it; a signature that says that nobody did counts for nothing (PROTOCOL.u2f).
+// A security key signs when somebody touches it; a signature that states that nobody did is not valid (PROTOCOL.u2f).
 func TestSecurityKeys(t *testing.T) {
 	pub, priv, err := ed25519.GenerateKey(rand.Reader)
 	require.NoError(t, err)

@@ -23,7 +23,7 @@ func (s *shown) wait(t *testing.T, text string) {
 	require.Eventually(t, func() bool { return strings.Contains(s.String(), text) }, 10*time.Second, 5*time.Millisecond, "%s", s.String())
 }
 
-// What runs has a controlling terminal of the size and type that was said, reads keys, is resized and interrupted by them, and its status is given.
+// The command has a controlling terminal of the given size and type, reads keys, is resized and interrupted by them, and its status is returned.
 func TestRun(t *testing.T) {
 	keys, press := io.Pipe()
 	defer press.Close()
@@ -63,7 +63,7 @@ func TestRun(t *testing.T) {
 	require.Equal(t, 7, e.st.Exit)
 }
 
-// Whoever leaves hangs the terminal up: nothing of the session stays.
+// Leaving hangs the terminal up: no process of the session stays.
 func TestRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	keys, press := io.Pipe()

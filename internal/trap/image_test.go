@@ -11,7 +11,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// newDisk makes a disk where the machine lets us.
+// newDisk makes a disk if the machine allows it.
 func newDisk(t *testing.T) *trap.Disk {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -17,7 +17,7 @@ import (
 	"corpus-git/internal/trap"
 )
 
-// TestMain is the trapped program, too.
+// TestMain is also the trapped program.
 func TestMain(m *testing.M) {
 	if err := trap.Enter(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -11,7 +11,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// What is done at a place is done where the path led when it was opened.
+// Operations on a place are done where the path led when it was opened.
 func TestPlaceStaysWhereItWas(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// hostile is a folder as its owner may leave it for a server that reads it with more rights.
+// hostile is a folder as its owner may prepare it for a server that reads it with more permissions.
 func hostile(t *testing.T) (dir string) {
 	t.Helper()
 	top := t.TempDir()

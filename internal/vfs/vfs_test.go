@@ -81,7 +81,7 @@ func TestDirRefusesLinksAndLeaving(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ELOOP)
 }
 
-// Paths longer than PATH_MAX are reached element by element, and removed too.
+// Paths longer than PATH_MAX are reached element by element, and are also removed.
 func TestDeepPath(t *testing.T) {
 	root := t.TempDir()
 	d, err := vfs.OS{}.OpenDir(root)

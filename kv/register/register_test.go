@@ -54,7 +54,7 @@ func TestRegister(t *testing.T) {
 		time.Sleep(register.Lease - time.Second)
 		require.Len(t, taken(), 3, "said again, more often than the lease ends")
 
-		// A check that has not run yet, or fails, takes it out within a moment; one that succeeds brings it back.
+		// A check that has not run yet, or fails, removes it within a moment; a check that succeeds brings it back.
 		set(func() { checks = []project.CheckState{{Name: "up"}} })
 		time.Sleep(1500 * time.Millisecond)
 		require.Equal(t, []map[string]string{{}}, taken())
@@ -67,7 +67,7 @@ func TestRegister(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond)
 		require.Equal(t, []map[string]string{{}}, taken())
 
-		// What could not be said is said as soon as it can.
+		// What could not be published is published as soon as possible.
 		set(func() { down, checks = true, nil })
 		time.Sleep(time.Minute)
 		require.Empty(t, taken())

@@ -27,7 +27,7 @@ type machine struct {
 	w    *watch.Watcher
 
 	mu    sync.Mutex
-	busy  int // so many runs give way
+	busy  int // so many runs are interrupted
 	nodes bool
 	now   int
 	most  int

@@ -81,7 +81,7 @@ func TestSumsAreThoseOfSHA1(t *testing.T) {
 	}
 }
 
-// Whatever the full list of conditions lets through is a suspect, for each of the disturbance vectors, and the schedule is right.
+// Everything that passes the full list of conditions is a suspect, for each of the disturbance vectors, and the schedule is right.
 func TestNeeds(t *testing.T) {
 	if !fast {
 		t.Skip("sha1cd does all of it on this processor")

@@ -67,7 +67,7 @@ func TestMemForgetsWhatWasNotSynced(t *testing.T) {
 	require.Equal(t, "a", read(m.Crash(nil).FS(), "/d/a"))
 }
 
-// The whole promise of WriteFileAtomic: the power fails after each call, and with each draw there is the old content or
+// The whole promise of WriteFileAtomic: the power fails after each call, and with each draw the file has the old content or
 // the new; once it has returned, the new.
 func TestWriteFileAtomicSurvivesAnyCrash(t *testing.T) {
 	for n := 0; ; n++ {
