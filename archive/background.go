@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// Background is the slot in which all stores that share it compact, one archive at a time. Config.Background nil gives a store its own.
+// Background is the slot in which all stores that share it compact, one archive at a time. If Config.Background is nil, a store has its own.
 type Background struct {
 	slot   chan struct{}
 	recent atomic.Int64 // how many entries of manifests the stores keep in memory

@@ -9,7 +9,7 @@
 //	deployment.json          Record: the deployment, its result, pins, sizes, the state of a rollback
 //	manifest                 every entry of the trees with its attributes, and which file it was
 //	project.failed/ …        after a rollback: the tree that failed
-//	anything else            what hooks put there (dumps); it goes with the archive
+//	anything else            what hooks put there (dumps); it is removed with the archive
 //
 // Other names there are internal: .tmp-* (incomplete), .trash-* (being deleted), .spare (below). The folder of an archive has mode 0700.
 // Package archive/tree reads, compares and copies the trees. Only Rollback and Restore change the live trees, by exchanging them. The

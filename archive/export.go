@@ -115,7 +115,7 @@ func compressed(out *stickyWriter, workers int, size int64, write func(io.Writer
 // decompressed opens a zstd stream for reading. The caller closes it.
 func decompressed(r io.Reader) (io.ReadCloser, error) { return archiver.Zstd{}.OpenReader(r) }
 
-// treeOrder sorts everything below a folder right after it, since tar sets a folder's times when it leaves it: in byte order "dir-x" is
+// treeOrder sorts everything below a folder right after it, because tar sets a folder's times when it leaves it: in byte order "dir-x" is
 // between "dir" and "dir/a".
 func treeOrder(entries []*tree.Entry) {
 	slices.SortFunc(entries, func(a, b *tree.Entry) int { return compareTree(a.Path, b.Path) })

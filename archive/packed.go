@@ -85,7 +85,7 @@ func (a Archive) packedFiles(name string) []string {
 	return []string{a.packedPath(name)}
 }
 
-// allPackedFiles returns all names that the files of a tree may have, whatever the record says.
+// allPackedFiles returns all names that the files of a tree may have, regardless of the record.
 func (a Archive) allPackedFiles(name string) []string {
 	return []string{filepath.Join(a.Path, name+packedSuffix), filepath.Join(a.Path, name+changedSuffix), a.basePath(name)}
 }

@@ -11,7 +11,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// Policy says which archives a rotation keeps.
+// Policy defines which archives a rotation keeps.
 type Policy struct {
 	// Keep is the number of archives of good deployments to keep, not counting pinned ones; values below 1 mean 1.
 	Keep int

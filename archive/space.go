@@ -11,7 +11,7 @@ import (
 // that holds the archives, before the first byte was written.
 type SpaceError struct {
 	Path string
-	// Need is the total asked for, Later the part of it that the caller will write (MakeRequest.Later).
+	// Need is the total that is needed, Later the part of it that the caller will write (MakeRequest.Later).
 	Need, Later, Free, Reserve uint64 // Bytes
 	NeedInodes, FreeInodes     uint64
 }

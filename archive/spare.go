@@ -305,7 +305,7 @@ func (w *compaction) publishSpare(m *tree.Manifest) (bool, error) {
 	return true, s.putSpare(s.nextPath())
 }
 
-// backgroundWorkers is how many workers copy a spare tree: few, since nothing waits for it.
+// backgroundWorkers is how many workers copy a spare tree: few, because nothing waits for it.
 const backgroundWorkers = 2
 
 // Reference returns the newest manifest that can be read, or nil.

@@ -58,7 +58,7 @@ type Manifest struct {
 	Deployment project.ID `json:"deployment"`
 	// Node is the machine's name and roles among its maker's nodes; zero if it is not one.
 	Node Node `json:"node,omitzero"`
-	// Lease is the revision of its maker's lease on its nodes: a machine refuses one that is older than what it has seen. 0 means none.
+	// Lease is the revision of its maker's lease on its nodes: a machine refuses a lease older than one that it has already seen. 0 means none.
 	Lease int64 `json:"lease,omitempty"`
 	// Exports are what the nodes of earlier stages wrote: project.Deployment.Exports.
 	Exports json.RawMessage `json:"exports,omitempty"`

@@ -17,5 +17,5 @@
 // It owns what is below a repository's directory and a working copy's .git. It does not check permissions and knows nothing of SSH (package
 // receive does both), nor of deployments.
 //
-// Each package's own comment states its invariants and what a crash leaves behind.
+// Each package's own comment states its invariants and what a crash leaves.
 package git

@@ -5,5 +5,5 @@
 // Invariants: every change has its own revision, which grows by one; a deleted key keeps its revision until Forget. Setting a key to its present value changes only its
 // lease. A key with a lease that is not set again in time is deleted. A change that was acknowledged is durable.
 //
-// A crash leaves nothing behind.
+// A crash leaves nothing.
 package kv

@@ -89,7 +89,7 @@ func (m *Mirror) download(ctx context.Context, f File, part, want string) (sum s
 		return "", 0, err
 	}
 	if want == "" {
-		// What is not known yet may have changed since: it is fetched whole.
+		// Unknown content may have changed since then: it is fetched whole.
 		if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", 0, err
 		}

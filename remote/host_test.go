@@ -14,7 +14,7 @@ import (
 	"corpus-git/remote"
 )
 
-// sshDouble stands in for ssh(1): it runs the command here, by sh, as sshd does, in its own home. FAIL makes it fail as ssh does.
+// sshDouble is a substitute for ssh(1): it runs the command here, by sh, as sshd does, in its own home. FAIL makes it fail as ssh does.
 const sshDouble = `#!/bin/sh
 case "$*" in *-Oexit*) exit 0;; esac
 while [ "$1" != -- ]; do shift; done

@@ -15,7 +15,7 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// machines maps Go's names of architectures to those of uname(1) where they differ.
+// machines maps Go's names of architectures to those of uname(1) if they differ.
 func machine(goarch string) string {
 	switch goarch {
 	case "amd64":

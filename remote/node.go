@@ -98,7 +98,7 @@ func (n *Node) Close() error {
 
 // conn is one session.
 type conn struct {
-	// in is a file, where a command reads it directly: it can end while nobody writes.
+	// in is a file, if a command reads it directly: it can end while nobody writes.
 	in     io.WriteCloser
 	frames chan Frame
 	// stop ends the command, ended is closed when it has. err is the reason then.
@@ -213,7 +213,7 @@ func (n *Node) attach(ctx context.Context) (*conn, error) {
 	return c, n.greet(c)
 }
 
-// greet reads what the machine says first.
+// greet reads the machine's first message.
 func (n *Node) greet(c *conn) (err error) {
 	switch f, ok := <-c.frames; {
 	case !ok:
@@ -234,7 +234,7 @@ func (n *Node) greet(c *conn) (err error) {
 	}
 }
 
-// versionHint says what to do about incompatible versions.
+// versionHint returns what to do about incompatible versions.
 func (n *Node) versionHint() string {
 	if n.Hello.Protocol < OldestProtocol && n.Dial != nil {
 		return "corpus-git node upgrade " + n.Host.Target

@@ -125,7 +125,7 @@ type Handler interface {
 	// Apply reads the bundle that in begins with, and no further. It passes on the events and the result, which a bundle that is only
 	// stored does not have.
 	Apply(ctx context.Context, q ApplyRequest, in *bufio.Reader, send func(Frame) error) error
-	// Cancel ends a deployment; one that is not known, or has ended, is not an error.
+	// Cancel ends a deployment; an unknown deployment, or one that has ended, is not an error.
 	Cancel(ctx context.Context, q CancelRequest) error
 	// Upgrade reads the program that in begins with, and no further.
 	Upgrade(ctx context.Context, in *bufio.Reader) error

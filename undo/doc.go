@@ -6,7 +6,7 @@
 // backwards, and verifies each entry.
 //
 // It does not decide whether something is undone, and never touches what is not in the log. Anything that differs from what the state left was
-// changed by someone else since: it stays, and is listed. The same applies to anything that can't be undone.
+// changed by someone else since then: it stays, and is listed. The same applies to anything that can't be undone.
 //
 // Invariants: nothing in the log is changed before its record is durable; no
 // symbolic link is followed on the way to a path, neither when it is recorded nor

@@ -21,7 +21,7 @@ type Report struct {
 	// Undone were restored and verified by this call; Unchanged needed nothing.
 	Undone    []Item `json:"undone,omitempty"`
 	Unchanged []Item `json:"unchanged,omitempty"`
-	// Left were changed by someone else since, and were left unchanged.
+	// Left were changed by someone else since then, and were left unchanged.
 	Left []Item `json:"left,omitempty"`
 	// Failed could not be restored.
 	Failed []Item `json:"failed,omitempty"`

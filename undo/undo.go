@@ -173,7 +173,7 @@ type undoing struct {
 	fs  vfs.FS
 	dir string
 	run Commands
-	cut bool // the machine restarted since
+	cut bool // the machine has restarted since then
 	// into is called with each path before it is changed.
 	into *Log
 	// done are the results of an earlier undo that was not interrupted.

@@ -28,7 +28,7 @@ func (r *Runner) systemdNames(ctx context.Context, pattern string) ([]string, er
 		}
 		for line := range strings.Lines(out) {
 			f := strings.Fields(line)
-			// NAME@.service is a template, of which there is no unit (systemd.unit(5)).
+			// NAME@.service is a template, not a unit (systemd.unit(5)).
 			if len(f) > 1 && !strings.Contains(f[0], "@.") && f[1] != "masked" && f[1] != "not-found" && f[1] != "alias" {
 				names[f[0]] = true
 			}

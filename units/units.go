@@ -40,7 +40,7 @@ const maxOutput = 1 << 20
 // found is a unit that an entry refers to.
 type found struct {
 	entry project.Unit
-	name  string // of its own
+	name  string // its own
 }
 
 // List returns the units that only selects, all if it is empty, in the order of the configuration. An entry without units is listed itself,

@@ -54,7 +54,7 @@ type Machine struct {
 	Projects    Projects
 	Repository  func(name project.Name, r project.Repo) Repository
 	Deployments Deployments
-	// Fences refuses the order of a hub whose lease is older than one that was seen here, and records a newer one; 0 means no hub.
+	// Fences refuses the order of a hub whose lease is older than one already seen here, and records a newer one; 0 means no hub.
 	Fences func(ctx context.Context, name project.Name, lease int64) error
 	// Restorable returns the name of the archive that restores what a deployment replaced, "" for none.
 	Restorable func(name project.Name, replaced project.ID) (archive string, err error)
@@ -229,7 +229,7 @@ func (b *Machine) Take(ctx context.Context, in io.Reader, by project.Pusher, pin
 	return d, created, r.Take(ctx, b.of(d.Project), pin(m.Deployment))
 }
 
-// Fence refuses the order of a hub whose lease is older than one that was seen here.
+// Fence refuses the order of a hub whose lease is older than one already seen here.
 func (b *Machine) Fence(ctx context.Context, name project.Name, lease int64) error {
 	return b.Fences(ctx, name, lease)
 }

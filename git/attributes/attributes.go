@@ -39,7 +39,7 @@ func CheckoutNames() []string {
 }
 
 // Attributes holds, for the paths of one commit, what its .gitattributes files say about conversion. A nil *Attributes has none. Attributes
-// that change no content are dropped. Source: gitattributes(5); where that is silent, what git 2.39 does.
+// that change no content are dropped. Source: gitattributes(5); if the manual is silent, the behaviour of git 2.39.
 type Attributes struct {
 	files []folderLines // by folder, so that upper ones come first
 	names map[string]int

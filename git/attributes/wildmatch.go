@@ -3,7 +3,7 @@ package attributes
 import "strings"
 
 // wildmatch matches a path against a pattern in which "*" and "?" stop at slashes and "**" beside slashes does not. It works on bytes,
-// as git does. Source: gitignore(5), "PATTERN FORMAT"; where that is silent (malformed classes, "**" elsewhere), what git 2.39 does.
+// as git does. Source: gitignore(5), "PATTERN FORMAT"; if the manual is silent (malformed classes, "**" elsewhere), the behaviour of git 2.39.
 func wildmatch(pattern, name string) bool {
 	m := matcher{pattern: pattern, name: name}
 	return m.match(0, 0)

@@ -42,7 +42,7 @@ func (o *Owner) setOwner(fd int, mode uint32) error {
 	return err
 }
 
-// apply gives an open file its exact mode, whatever the umask is, and its owner. It returns the inode's facts afterwards.
+// apply sets the exact mode of an open file, whatever the umask is, and its owner. It returns the inode's facts afterwards.
 func (o *Owner) apply(fd int, mode uint32) (st unix.Stat_t, err error) {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return st, err

@@ -8,7 +8,7 @@
 //
 // # A working copy
 //
-// It is a real checkout, with a .git of its own: HEAD on the deployed branch (detached if the request names none), that branch
+// It is a real checkout, with its own .git: HEAD on the deployed branch (detached if the request names none), that branch
 // and origin's both at the commit, reflogs, remote "origin" with the bare repository's path, whose objects it borrows through
 // objects/info/alternates, and an index of version 2 with a TREE extension. So git status is clean and git log works. What an
 // operator sets in .git/config stays, except core.{repositoryformatversion,filemode,bare,logallrefupdates,autocrlf,symlinks}, the url

@@ -31,7 +31,7 @@ const (
 	// indexLock keeps other git processes away, as in git. lockMark in it marks it as ours.
 	indexLock = "index.lock"
 	lockMark  = "corpus-git\n"
-	// foreignLockAge is the age from which another program's index.lock counts as left behind by a dead process.
+	// foreignLockAge is the age from which another program's index.lock counts as left by a dead process.
 	foreignLockAge = time.Hour
 	maxIndexFile   = 1 << 30
 	maxSmallFile   = 1 << 20
@@ -200,7 +200,7 @@ func (g *gitFolder) acquireIndex() (bool, error) {
 		return false, err
 	}
 	data, st, err := readFileAt(g.fd, indexLock, maxIndexFile)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotRegular) { // anything but a regular file stays: the hint says to remove it
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotRegular) { // anything but a regular file stays: the hint is to remove it
 		return false, nil
 	}
 	if err != nil {

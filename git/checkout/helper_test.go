@@ -37,7 +37,7 @@ func newRepo(t testing.TB) *repo {
 }
 
 func (r *repo) request(c plumbing.Hash) Request {
-	// Durability is tested once, in TestFirstAndSecondCheckout: syncfs waits for whatever else the machine writes.
+	// Durability is tested once, in TestFirstAndSecondCheckout: syncfs waits for anything else that the machine writes.
 	return Request{Objects: r.objs, Repo: r.Bare(), Commit: c, Dir: r.dir, Branch: "refs/heads/master", NoSync: !r.durable}
 }
 

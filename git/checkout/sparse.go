@@ -111,7 +111,7 @@ func (f *folder) file(i int) bool {
 	return true
 }
 
-// begin lists the old index, collapsed where possible.
+// begin lists the old index, collapsed if possible.
 func (p *planner) begin(g *gitFolder, in *indexFile, trees *treeLister, root plumbing.Hash) *pathList {
 	if p.snapshot != nil && g.resumed == "" {
 		if from := in.plain(); from != nil {

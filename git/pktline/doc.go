@@ -14,5 +14,5 @@
 // number: every packet of every band is written whole, under one mutex. Drain may
 // leave one goroutine behind, which ends when its caller closes the stream.
 //
-// A crash leaves nothing behind.
+// A crash leaves nothing.
 package pktline

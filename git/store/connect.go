@@ -27,7 +27,7 @@ type Connect struct {
 type MissingError struct {
 	Hash plumbing.Hash
 	Type plumbing.ObjectType
-	// By is the object that needs it, zero where a ref would point to it. Commit is the commit whose tree has it, Path the path there,
+	// By is the object that needs it, zero if a ref would point to it. Commit is the commit whose tree has it, Path the path there,
 	// if they are known.
 	By, Commit plumbing.Hash
 	Path       string
@@ -355,7 +355,7 @@ type cursor struct {
 	rest []byte
 }
 
-// at returns the entry of e's name and type, or nil. Names must be asked for in ascending order.
+// at returns the entry of e's name and type, or nil. Names must be requested in ascending order.
 func (c *cursor) at(e *object.Entry) *object.Entry {
 	for {
 		if c.ok {

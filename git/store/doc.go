@@ -9,7 +9,7 @@
 //	db, err := store.Open(dir, store.Options{})   // one handle per repository, for all goroutines
 //	defer db.Close()
 //
-//	typ, data, err := db.Get(hash)                // store.ErrNotFound where it is nowhere
+//	typ, data, err := db.Get(hash)                // store.ErrNotFound if it does not exist
 //	typ, size, err := db.Header(hash)
 //	obj, err := db.Stream(hash)                   // large blobs; obj.Close()
 //	commit, err := object.ReadHead(db, hash)      // parsed; Get, ReadTag, Peel likewise

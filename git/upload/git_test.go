@@ -77,7 +77,7 @@ func TestCloneAndFetch(t *testing.T) {
 	})
 }
 
-// An incremental fetch sends what is new and little else.
+// An incremental fetch sends what is new and little more.
 func TestFetchSendsOnlyWhatIsNew(t *testing.T) {
 	each(t, func(t *testing.T, p *peer) {
 		dir := filepath.Join(t.TempDir(), "clone")

@@ -25,7 +25,7 @@ func (d *deepen) asked() bool { return d.depth > 0 || d.since > 0 || len(d.not) 
 type boundary struct {
 	// shallow are commits of the new boundary that the client must record, unshallow those that it must remove.
 	shallow, unshallow []plumbing.Hash
-	// cut is the whole boundary that the client has afterwards: commits behind it are not sent.
+	// cut is the whole boundary that the client has afterwards: commits beyond it are not sent.
 	cut hashSet
 	// more are the parents of unshallow commits: they are wanted although the client has those commits.
 	more []plumbing.Hash

@@ -19,7 +19,7 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// open gives a request for the peer's repository, in this process.
+// open returns a request for the peer's repository, in this process.
 func (p *peer) open() Request {
 	p.t.Helper()
 	db, err := store.Open(p.bare(), store.Options{})

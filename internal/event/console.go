@@ -27,7 +27,7 @@ type Style struct {
 // slow is the duration from which a successful state gets its own line.
 const slow = time.Second
 
-// Console turns events into lines for people, of 80 columns where possible. Its output depends only on the events, except for Still, which
+// Console turns events into lines for people, of 80 columns if possible. Its output depends only on the events, except for Still, which
 // needs the time. Not safe for concurrent use.
 type Console struct {
 	w     io.Writer

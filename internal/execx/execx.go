@@ -18,7 +18,7 @@ import (
 
 // Cmd describes one command.
 type Cmd struct {
-	// Argv is the program and its arguments; the program is looked up in Env's PATH when it has no slash.
+	// Argv is the program and its arguments; the program is looked up in Env's PATH if it has no slash.
 	Argv []string
 	// Dir is the working directory; it must exist. With a Credential it may be one that the user can't reach.
 	Dir string

@@ -12,7 +12,7 @@ import (
 
 // Reap kills, with SIGKILL, the processes of the commands recorded in a folder: every process of their sessions, whatever its environment,
 // process group and parent are now. It returns their number when none of them is running any more: a process may start another while it is
-// killed, so Reap repeats until it finds none. Then the folder is empty. Processes that created a session of their own are daemons, and
+// killed, so Reap repeats until it finds none. Then the folder is empty. Processes that created their own session are daemons, and
 // stay. proc is where proc(5) is mounted. The caller must be the only user of the folder.
 func Reap(proc, dir string) (int, error) {
 	notes, paths, err := readNotes(dir)

@@ -20,7 +20,7 @@ const (
 	Failed
 	// Busy is a request that may succeed later, unchanged.
 	Busy
-	// Conflict is a request about something that has ended or changed since: it was valid, and never succeeds.
+	// Conflict is a request about something that has ended or changed since then: it was valid, and never succeeds.
 	Conflict
 )
 

@@ -191,7 +191,7 @@ func (t *translator) braces() (quantifier string, n int) {
 	return quantifier + "}", len(t.src) - t.pos - len(rest) + 1
 }
 
-// repeat writes a quantifier, with the ? or + behind it.
+// repeat writes a quantifier, with the ? or + after it.
 func (t *translator) repeat(quantifier string) error {
 	if t.atom < 0 {
 		return t.fail("nothing to repeat")

@@ -1,4 +1,4 @@
-// Package quantity reads and writes sizes and durations as configurations have them: 512MiB, 7d. How people read them is package humanize.
+// Package quantity parses and formats sizes and durations as in configurations: 512MiB, 7d. Package humanize formats them for people.
 package quantity
 
 import (
@@ -19,8 +19,8 @@ func sizeUnits() []unit {
 		{"T", 1 << 40}, {"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}, {"k", 1 << 10}, {"B", 1}, {"", 1}}
 }
 
-// ParseSize reads a number of bytes: 512MiB, 2GB, 1.5G, 4096. A letter alone is a power of 1024, as in git's
-// configuration; kB, MB, GB and TB are powers of 1000. The error does not quote what it was given.
+// ParseSize parses a number of bytes: 512MiB, 2GB, 1.5G, 4096. A letter alone is a power of 1024, as in git's
+// configuration; kB, MB, GB and TB are powers of 1000. The error does not quote the input.
 func ParseSize(s string) (int64, error) {
 	s = strings.TrimSpace(s)
 	for _, u := range sizeUnits() {
@@ -40,7 +40,7 @@ func ParseSize(s string) (int64, error) {
 	return 0, errors.New("must be a size such as 512MiB or 2GiB")
 }
 
-// FormatSize returns a size in the largest unit that divides it.
+// FormatSize formats a size in the largest unit that divides it.
 func FormatSize(n int64) string {
 	for _, u := range sizeUnits()[:4] {
 		if n != 0 && n%u.n == 0 {
@@ -50,10 +50,10 @@ func FormatSize(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// Day is what the d of a duration stands for.
+// Day is the value of the unit d of a duration.
 const Day = 24 * time.Hour
 
-// ParseDuration reads a duration as time.ParseDuration does, and days: 7d, 1d12h. The error does not quote what it was given.
+// ParseDuration parses a duration as time.ParseDuration does, and also days: 7d, 1d12h. The error does not quote the input.
 func ParseDuration(s string) (time.Duration, error) {
 	bad := errors.New("must be a duration such as 90s, 5h or 7d")
 	s = strings.TrimSpace(s)
@@ -78,7 +78,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	return days + d, nil
 }
 
-// FormatDuration returns what ParseDuration reads, short: 5h, not 5h0m0s; 7d, not 168h.
+// FormatDuration formats a duration for ParseDuration, short: 5h, not 5h0m0s; 7d, not 168h.
 func FormatDuration(d time.Duration) string {
 	if d >= Day && d%Day == 0 {
 		return strconv.FormatInt(int64(d/Day), 10) + "d"

@@ -57,7 +57,7 @@ func (b *builder) quote(s string) string {
 	return " '" + s + "'"
 }
 
-// tagOf returns the long tag of a node, resolved if it has none of its own.
+// tagOf returns the long tag of a node, resolved if it has none itself.
 func tagOf(n *yaml.Node) string {
 	if n.Style&yaml.TaggedStyle != 0 {
 		if t := n.LongTag(); t != "" {

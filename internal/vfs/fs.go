@@ -11,7 +11,7 @@ import (
 // FS is a file system as corpus-git needs it. Modes are the low twelve bits of
 // st_mode (07777): permissions, setuid, setgid, sticky.
 //
-// Nothing is durable when a method returns, unless it says so.
+// Nothing is durable when a method returns, unless documented otherwise.
 type FS interface {
 	// OpenFile opens path with the O_ flags of open(2). O_NOFOLLOW and O_CLOEXEC are added; opening a fifo never
 	// blocks (O_NONBLOCK). perm is subject to the umask.

@@ -67,7 +67,7 @@ func cloneInode(old *inode, keep *rand.Rand, seen map[*inode]*inode) *inode {
 	return i
 }
 
-// sync makes content and attributes durable, and the names of a folder with all that happened before.
+// sync makes content and attributes durable, and the names of a folder with everything that happened before.
 func (m *Mem) sync(i *inode) {
 	i.durable = i.meta.clone()
 	last := -1
