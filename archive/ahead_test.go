@@ -31,7 +31,8 @@ func exists(t *testing.T, path string) bool {
 	return ok
 }
 
-// The archive of a deployment in a burst is packed while the deployment runs, stays a folder until it has ended, and then gives its tree to the next one.
+// The archive of a deployment in a burst is packed while the deployment runs, stays a folder until it has ended, and then gives its tree to the
+// next one.
 func TestAheadPacksTheArchiveOfARunningDeployment(t *testing.T) {
 	s, _ := burstSite(t, 3)
 	resume := s.s.Pause()

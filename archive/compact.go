@@ -39,11 +39,11 @@ type Refusal struct {
 // applies the limits of the policy, makes a spare tree for the next Make if there is none (as Prepare does sooner), measures failed
 // trees, and records checksums of the newest archive.
 //
-// It is meant to run in its own goroutine, while no deployment runs. It may run concurrently with all other methods of the store: it takes one slot for
-// all projects (Config.Background), stops while the store is paused (Pause), and ends soon after ctx does. A packed archive is durable, was
-// read back from the disk, and agrees with its manifest in every entry and every byte of content before its folder is touched. A crash
-// leaves the folder or the files, whichever the record names; Sweep removes the other. An archive that can't be packed stays a folder and
-// is listed in Refused; that is not an error.
+// It is meant to run in its own goroutine, while no deployment runs. It may run concurrently with all other methods of the store: it takes
+// one slot for all projects (Config.Background), stops while the store is paused (Pause), and ends soon after ctx does. A packed archive is
+// durable, was read back from the disk, and agrees with its manifest in every entry and every byte of content before its folder is touched.
+// A crash leaves the folder or the files, whichever the record names; Sweep removes the other. An archive that can't be packed stays a
+// folder and is listed in Refused; that is not an error.
 func (s *Store) Compact(ctx context.Context, p Policy) (Compacted, error) {
 	const op = "compact archives"
 	var out Compacted

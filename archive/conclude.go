@@ -22,8 +22,8 @@ type StagedVerdict struct {
 }
 
 // StageVerdict writes the verdict that Conclude will give the archive of a deployment, without syncing: a caller that syncs the file system
-// before Conclude saves Conclude that sync. A crash leaves a temporary file. It returns the zero value if there is no such archive or the verdict
-// can't be written.
+// before Conclude saves Conclude that sync. A crash leaves a temporary file. It returns the zero value if there is no such archive or the
+// verdict can't be written.
 func (s *Store) StageVerdict(at time.Time, id string, v Verdict) StagedVerdict {
 	path := s.project.Archive(at, id)
 	out := StagedVerdict{path: path, id: id, verdict: v, tmp: vfs.TempName(filepath.Join(path, recordFile))}

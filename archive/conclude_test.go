@@ -38,8 +38,8 @@ func concluded(t *testing.T, m *vfstest.Mem, n int) (*Store, Archive) {
 	return s, last
 }
 
-// The verdict and the rotation of a deployment are visible at once and durable when settle returns; before that a power cut leaves everything as it was, and nothing is deleted that
-// may reappear.
+// The verdict and the rotation of a deployment are visible at once and durable when settle returns; before that a power cut leaves everything as it was, and nothing is
+// deleted that may reappear.
 func TestConclude(t *testing.T) {
 	policy := Policy{Keep: 2}
 	for _, c := range []struct {

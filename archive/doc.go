@@ -18,8 +18,8 @@
 // # No inode is shared
 //
 // An archive that is a folder is a private copy. It shares no inode with the live tree, where a program that writes in place would change
-// the archive too, nor with another archive, because a rollback would make a shared inode live. A rollback can therefore exchange whole trees by one
-// rename, without a copy. On a file system with reflinks a copy takes no space.
+// the archive too, nor with another archive, because a rollback would make a shared inode live. A rollback can therefore exchange whole
+// trees by one rename, without a copy. On a file system with reflinks a copy takes no space.
 //
 // # The spare tree
 //
@@ -42,8 +42,8 @@
 // tree becomes the spare one; if Prepare did not, Make does (handOver). Such an archive shares the packed file of the one before,
 // which is never written to and never goes live (increment). A Pause waits for it.
 //
-// The packing begins earlier if the caller reports that the steps of a deployment are about to run (Ahead); it is published when that deployment
-// has ended.
+// The packing begins earlier if the caller reports that the steps of a deployment are about to run (Ahead); it is published when that
+// deployment has ended.
 //
 // After a rollback the live files are the archive's copies, so the reference records their identities too. The spare tree takes the space of
 // one tree; Config.NoSpare and Policy.Squeeze do without it.
@@ -57,8 +57,8 @@
 // # Packed archives
 //
 // The archive of a running deployment is a folder, which a rollback can exchange at once. The newest archive stays a folder, except when
-// deployments follow each other within seconds. Compact packs the others, outside of deployments; what Ahead packs during a deployment is published
-// after it, or when the Make of the next one waits for it. Every operation accepts either form:
+// deployments follow each other within seconds. Compact packs the others, outside of deployments; what Ahead packs during a deployment is
+// published after it, or when the Make of the next one waits for it. Every operation accepts either form:
 // Restore unpacks with several writers, guided by the manifest, so that a name in a tar never creates anything that the manifest does not
 // list; Rollback unpacks first. Holes are zeros in the tar and become holes again. An archive with something that no tar can hold (an
 // extended attribute with "=" in its name) stays a folder.
@@ -66,9 +66,9 @@
 // # Checksums
 //
 // A manifest may hold a checksum of each file's content, the first half of its SHA-256. No file is read for it during a deployment: Compact
-// records the checksums of what it packs and of the newest archive, and an unchanged file keeps its checksum in the next archive. Verify, Export and
-// Restore compare content if a checksum is known; Proof.Hashed counts those files. A file copied since the last Compact has none yet.
-// Content that differs while every time is unchanged means a failing disk.
+// records the checksums of what it packs and of the newest archive, and an unchanged file keeps its checksum in the next archive. Verify,
+// Export and Restore compare content if a checksum is known; Proof.Hashed counts those files. A file copied since the last Compact has none
+// yet. Content that differs while every time is unchanged means a failing disk.
 //
 // # Size
 //

@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// handOverBytes and handOverMean limit the trees that are packed while a deployment waits: copying one with more content, or with larger files,
-	// takes about as long as packing it.
+	// handOverBytes and handOverMean limit the trees that are packed while a deployment waits: copying one with more content, or with
+	// larger files, takes about as long as packing it.
 	handOverBytes = 64 << 20
 	handOverMean  = 32 << 10
 	handOverFew   = 16 << 20

@@ -24,8 +24,8 @@ type MakeRequest struct {
 	Later Later
 	// Beside is called when the content of the archive, and everything written to its file system before Make, is durable, and before the
 	// archive gets its name. The caller renames its own files there (covered is that file system's device number); if the file system
-	// commits changes in their order, the sync of the archive's name makes those durable too. An error means that there is no archive. Beside may be
-	// nil. It is not called if the deployment already has an archive.
+	// commits changes in their order, the sync of the archive's name makes those durable too. An error means that there is no archive.
+	// Beside may be nil. It is not called if the deployment already has an archive.
 	Beside func(covered uint64) error
 }
 

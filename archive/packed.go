@@ -90,8 +90,8 @@ func (a Archive) allPackedFiles(name string) []string {
 	return []string{filepath.Join(a.Path, name+packedSuffix), filepath.Join(a.Path, name+changedSuffix), a.basePath(name)}
 }
 
-// packedFile receives the content behind each header of one packed tree, in order. i is the index in the manifest, negative for a name that the manifest does
-// not list.
+// packedFile receives the content behind each header of one packed tree, in order. i is the index in the manifest, negative for a name that
+// the manifest does not list.
 type packedFile func(i int, h *tar.Header, r io.Reader) error
 
 // eachPacked reads the packed trees of an archive completely, including checksums of the stream, and returns which entries of the manifest

@@ -13,10 +13,10 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// Restore replaces the live trees with a copy of an archive's trees and deletes the live ones; the caller has made an archive of them before. The
-// archive is unchanged. The copy is complete, durable and compared with the manifest before it goes live by an exchange of names. If the
-// archive differs from what was recorded, in attributes or in content whose checksum is known, Restore returns a DamageError and the live
-// trees are unchanged. It may be run again after any crash or error.
+// Restore replaces the live trees with a copy of an archive's trees and deletes the live ones; the caller has made an archive of them
+// before. The archive is unchanged. The copy is complete, durable and compared with the manifest before it goes live by an exchange of
+// names. If the archive differs from what was recorded, in attributes or in content whose checksum is known, Restore returns a DamageError
+// and the live trees are unchanged. It may be run again after any crash or error.
 func (s *Store) Restore(ctx context.Context, id string, progress func(tree.Progress)) (Restored, error) {
 	const op = "restore archive"
 	s.work.Lock()

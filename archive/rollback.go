@@ -305,8 +305,8 @@ func (s *Store) sockets(a Archive, m *tree.Manifest) error {
 	return nil
 }
 
-// keepFailed copies a live tree that can't be moved into the archive, as project.failed. The copy is only for inspection: its errors do not stop
-// a rollback.
+// keepFailed copies a live tree that can't be moved into the archive, as project.failed. The copy is only for inspection: its errors do not
+// stop a rollback.
 func (s *Store) keepFailed(ctx context.Context, a Archive, name string) {
 	if ok, err := vfs.Exists(s.fs, a.failedPath(name)); ok || err != nil {
 		return

@@ -27,7 +27,8 @@ func (f *spareReads) OpenFile(name string, flag int, perm uint32) (vfs.File, err
 	return f.OS.OpenFile(name, flag, perm)
 }
 
-// The manifest of the spare tree is read once, and again after it was replaced; a damaged or missing one is not a spare tree, and is made again.
+// The manifest of the spare tree is read once, and again after it was replaced; a damaged or missing one is not a spare tree, and is made
+// again.
 func TestTheSpareTreeIsReadOnceAndJudgedAgainWhenItChanges(t *testing.T) {
 	s := newSite(t)
 	count := &spareReads{}

@@ -11,7 +11,8 @@ import (
 )
 
 // Store holds the archives of one project. New makes one; all of its methods may be called from many goroutines, except that Make,
-// Rollback, Restore and Rotate of one project must not overlap: the caller holds the project's lock. Compact may run concurrently with all of them.
+// Rollback, Restore and Rotate of one project must not overlap: the caller holds the project's lock. Compact may run concurrently with all
+// of them.
 type Store struct {
 	fs      vfs.FS
 	project layout.Project
@@ -52,9 +53,9 @@ type Config struct {
 	HandOver int64
 	// Background is the slot for background work, shared with the stores of other projects; nil creates one.
 	Background *Background
-	// Begin is called before Compact works, and before a record is changed or a removed tree deleted in the background; the function that it returns is
-	// called afterwards. A crash between the two leaves something for Sweep. Begin may be nil. Callers of the other methods that change something do
-	// the same themselves.
+	// Begin is called before Compact works, and before a record is changed or a removed tree deleted in the background; the function that
+	// it returns is called afterwards. A crash between the two leaves something for Sweep. Begin may be nil. Callers of the other methods
+	// that change something do the same themselves.
 	Begin func() (end func(), err error)
 }
 

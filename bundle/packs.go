@@ -14,7 +14,8 @@ import (
 	"corpus-git/project"
 )
 
-// Packs keeps packs that were made, for further machines that lack the same objects. The zero value is ready for use; a nil one keeps none. Its methods are safe for concurrent use.
+// Packs keeps packs that were made, for further machines that lack the same objects. The zero value is ready for use; a nil one keeps none. Its methods are safe for
+// concurrent use.
 type Packs struct {
 	mu sync.Mutex
 	by map[string]*madePack

@@ -88,8 +88,8 @@ func ReadLine(in *bufio.Reader, limit int) ([]byte, error) {
 	}
 }
 
-// Verify checks the line that Sign returned for a text, and returns the key that made it; the caller checks whether that key is trusted. A wrong
-// signature is fault.Refused.
+// Verify checks the line that Sign returned for a text, and returns the key that made it; the caller checks whether that key is trusted. A
+// wrong signature is fault.Refused.
 func Verify(domain string, text, line []byte) (ssh.PublicKey, error) {
 	bad := fault.New(fault.Refused, "", "the signature of the bundle is wrong").WithHint("make or send it again")
 	i := bytes.LastIndexByte(line, ' ')

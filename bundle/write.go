@@ -98,8 +98,8 @@ func Make(ctx context.Context, w io.Writer, m Manifest, repos Repositories, have
 	return m, nil
 }
 
-// Sign returns the line with the signature of a text: the key as in authorized_keys, and the signature. domain is prefixed to what is signed, so
-// that a signature is valid in one domain only.
+// Sign returns the line with the signature of a text: the key as in authorized_keys, and the signature. domain is prefixed to what is
+// signed, so that a signature is valid in one domain only.
 func Sign(domain string, text []byte, signer ssh.Signer) (string, error) {
 	sig, err := signer.Sign(rand.Reader, append([]byte(domain), text...))
 	if err != nil {

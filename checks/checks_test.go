@@ -354,8 +354,8 @@ func TestAFifoForCertificatesIsNotWaitedFor(t *testing.T) {
 	assert.Contains(t, ask(t, c).Reason, "file too large")
 }
 
-// The attack: a program that responds with 190 characters before a secret. The line was truncated at 200 before secrets were looked for, and ten bytes of it were
-// in the output.
+// The attack: a program that responds with 190 characters before a secret. The line was truncated at 200 before secrets were looked for, and ten bytes of
+// it were in the output.
 func TestSecretsAreHiddenBeforeAnswersAreCut(t *testing.T) {
 	const secret = "correct-horse-battery-staple"
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

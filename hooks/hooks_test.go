@@ -24,7 +24,8 @@ func put(t *testing.T, path, text string, mode os.FileMode) string {
 	return path
 }
 
-// The server's hooks and the project's run in the byte order of their names, the server's first of two with one name; the first that fails ends the run.
+// The server's hooks and the project's run in the byte order of their names, the server's first of two with one name; the first that fails ends the
+// run.
 func TestOrderAndFailure(t *testing.T) {
 	state, own := layout.State(t.TempDir()), t.TempDir()
 	dir := state.Hooks(string(hooks.PreDeploy))

@@ -31,7 +31,8 @@ func Owner(key string) project.Name {
 // maxSeen limits the keys that a project sees, in bytes.
 const maxSeen = 512 << 10
 
-// Visible returns the values that the steps of a project see: its own, those for all projects, and the services. More than 512 KiB is fault.Refused.
+// Visible returns the values that the steps of a project see: its own, those for all projects, and the services. More than 512 KiB is
+// fault.Refused.
 func (s *Store) Visible(ctx context.Context, name project.Name) (map[string]string, error) {
 	out, size := map[string]string{}, 0
 	for _, prefix := range []string{Projects + string(name) + "/", Shared, Services} {

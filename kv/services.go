@@ -17,8 +17,8 @@ var validPart = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._@:-]*$`)
 // maxRegistered limits the services of an instance.
 const maxRegistered = 500
 
-// Register sets services/SERVICE/INSTANCE for each service of an instance to its description, a JSON object, under a lease, and deletes the keys that it registered before and that are not among them. A
-// key that somebody else has set is replaced. Durable on return.
+// Register sets services/SERVICE/INSTANCE for each service of an instance to its description, a JSON object, under a lease, and deletes the keys that it registered before and that are not among
+// them. A key that somebody else has set is replaced. Durable on return.
 func (s *Store) Register(ctx context.Context, instance string, services map[string]string, lease time.Duration) error {
 	if !validPart.MatchString(instance) || len(services) > maxRegistered {
 		return fault.New(fault.Refused, "kv", "%q with %d services cannot be registered", instance, len(services))

@@ -83,7 +83,8 @@ func sumOf(name string) (string, int64, error) {
 	return hex.EncodeToString(h.Sum(nil)), n, err
 }
 
-// download fetches a file into part, from where an earlier one ended, and makes it durable. With want, the result is the content that want names, or an error.
+// download fetches a file into part, from where an earlier one ended, and makes it durable. With want, the result is the content that want
+// names, or an error.
 func (m *Mirror) download(ctx context.Context, f File, part, want string) (sum string, size int64, err error) {
 	if err := vfs.MkdirAll(vfs.OS{}, filepath.Dir(part), 0o755); err != nil {
 		return "", 0, err

@@ -30,8 +30,8 @@ type Repository struct {
 	URL  string `yaml:"url"`
 	// Revision is a branch, a tag or the full hash of a commit.
 	Revision string `yaml:"revision"`
-	// SignedBy is a file of allowed signers (ssh-keygen(1)), or a folder that is a keyring of gpg(1): an annotated tag, or otherwise the commit,
-	// must be signed by one of them. "" requires nothing. A relative path is relative to the list's folder.
+	// SignedBy is a file of allowed signers (ssh-keygen(1)), or a folder that is a keyring of gpg(1): an annotated tag, or otherwise the
+	// commit, must be signed by one of them. "" requires nothing. A relative path is relative to the list's folder.
 	SignedBy string `yaml:"signed_by"`
 
 	address submodule.Address

@@ -9,8 +9,8 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// Reported returns the error that a corpus-git printed before it ended with an exit status: its first "error:" and "hint:" lines, or otherwise its
-// first line. where is the machine, "" for this one.
+// Reported returns the error that a corpus-git printed before it ended with an exit status: its first "error:" and "hint:" lines, or
+// otherwise its first line. where is the machine, "" for this one.
 func Reported(where string, code int, text string) error {
 	var first, other, hint string
 	for sc := bufio.NewScanner(strings.NewReader(text)); sc.Scan(); {

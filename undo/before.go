@@ -36,7 +36,8 @@ func (l *Log) BeforeWhole(ctx context.Context, path string) (whole bool, err err
 	return whole, err
 }
 
-// recording defines what of a path is recorded: its content, or only owner, mode, times and attributes; and whether everything below it is, too.
+// recording defines what of a path is recorded: its content, or only owner, mode, times and attributes; and whether everything below it is,
+// too.
 type recording struct {
 	content, tree bool
 	whole         *bool // set if it is recorded as a folder whose content belongs to the state; otherwise nothing is recorded

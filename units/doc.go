@@ -5,6 +5,6 @@
 // names: what a person types selects among those, and is not part of a command line. Files are opened as the user that the caller names,
 // following no link.
 //
-// Commands run through execx, and end when the context does. A Runner belongs to one call; after a crash the commands that systemd and the others
-// received until then stay in effect.
+// Commands run through execx, and end when the context does. A Runner belongs to one call; after a crash the commands that systemd and the
+// others received until then stay in effect.
 package units

@@ -137,8 +137,8 @@ func (m *Manifest) index() map[string]*Entry {
 	return idx
 }
 
-// manifestMagic starts every manifest. Varints follow; each path is stored without the prefix that it shares with the previous one; a SHA-256 of
-// everything before it ends the manifest. Version 1, without checksums of content, is read too.
+// manifestMagic starts every manifest. Varints follow; each path is stored without the prefix that it shares with the previous one; a
+// SHA-256 of everything before it ends the manifest. Version 1, without checksums of content, is read too.
 const (
 	manifestMagic  = "corpus-git manifest 2\n"
 	manifestMagic1 = "corpus-git manifest 1\n"

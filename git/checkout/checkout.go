@@ -54,9 +54,9 @@ type Request struct {
 	NoSync bool
 	// Modules are the submodules to check out; folders of others stay empty.
 	Modules []tree.Submodule
-	// Snapshot is a recent scan of Dir: tracked files for which there is nothing to do are not read again. If it is nil, Sync scans. What is written or
-	// removed is always checked on the disk; a file that changes after the scan and is equal in both commits stays as it is, until the next
-	// Sync finds it. Submodules are always scanned.
+	// Snapshot is a recent scan of Dir: tracked files for which there is nothing to do are not read again. If it is nil, Sync scans. What is
+	// written or removed is always checked on the disk; a file that changes after the scan and is equal in both commits stays as it is, until
+	// the next Sync finds it. Submodules are always scanned.
 	Snapshot *vfs.Snapshot
 	// Keep leaves files that were changed on the machine as they are, if they are equal in Commit and the last checkout; if they
 	// differ, Sync is refused. Files that were deleted are restored, and submodules are not checked.
@@ -405,8 +405,8 @@ func notes(req *Request, entries []entry, a *attributes.Attributes, pointers []s
 }
 
 // Refresh updates the inode facts in the index for files whose owner or mode the deployment itself changed after Sync (fixperms): same
-// file, size and modification time, different change time. Without it the next Sync, and an operator's git status, would read those files again. It
-// changes only the index, and writes the index only if something differs.
+// file, size and modification time, different change time. Without it the next Sync, and an operator's git status, would read those files
+// again. It changes only the index, and writes the index only if something differs.
 func Refresh(ctx context.Context, dir string) (refreshed int, err error) {
 	if !filepath.IsAbs(dir) {
 		return 0, fault.New(fault.Usage, "refresh", "%q must be an absolute path", dir)

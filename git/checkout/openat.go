@@ -233,8 +233,8 @@ func readFileAt(dir int, name string, limit int64) ([]byte, *unix.Stat_t, error)
 	}
 }
 
-// writeFileAt replaces a file: temporary name, write, rename. durable adds fsync of the file and of its folder. The file gets owner; if owner is nil,
-// it keeps owner and permissions of the file that it replaces.
+// writeFileAt replaces a file: temporary name, write, rename. durable adds fsync of the file and of its folder. The file gets owner; if
+// owner is nil, it keeps owner and permissions of the file that it replaces.
 func writeFileAt(dir int, name string, data []byte, durable bool, owner *Owner) error {
 	return writeFileWith(dir, name, durable, owner, func(fd int) error {
 		_, err := fdWriter(fd).Write(data)

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// age gives everything in a working copy a time in the past and runs a checkout to record it: after that everything that can be skipped is skipped, however coarse
-// the file system's clock is.
+// age gives everything in a working copy a time in the past and runs a checkout to record it: after that everything that can be skipped is
+// skipped, however coarse the file system's clock is.
 func (r *repo) age(c plumbing.Hash) {
 	r.T.Helper()
 	past := time.Now().Add(-time.Hour)
@@ -294,7 +294,8 @@ func TestSkippingAgreesWithWalk(t *testing.T) {
 	}
 }
 
-// damageCounts does one of the things to the folder counts that a crash, another version or a bad disk may do, or nothing; older is an earlier version of the counts.
+// damageCounts does one of the things to the folder counts that a crash, another version or a bad disk may do, or nothing; older is an earlier
+// version of the counts.
 func damageCounts(t *testing.T, file string, older []byte, rnd *rand.Rand) (now []byte) {
 	t.Helper()
 	now, err := os.ReadFile(file)

@@ -1,5 +1,5 @@
-// Package convert changes the content of a blob into that of a file, as .gitattributes requires (gitattributes(5)): the ends of lines, ident, and
-// working-tree-encoding of the Unicode family and Latin 1. Native line ends are those of Linux, LF, so only eol=crlf converts.
+// Package convert changes the content of a blob into that of a file, as .gitattributes requires (gitattributes(5)): the ends of lines,
+// ident, and working-tree-encoding of the Unicode family and Latin 1. Native line ends are those of Linux, LF, so only eol=crlf converts.
 //
 // It owns these three conversions, and reports whether a file is the result of a conversion. It runs no filter and reads no file.
 //

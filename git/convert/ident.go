@@ -47,7 +47,8 @@ func spaced(between []byte) bool {
 	return space >= 0 && space+2 < len(between)-1
 }
 
-// streamIdent is wholeIdent for the cases in which git uses ident_filter_fn, which differs in details: a "$" that ends something begins nothing.
+// streamIdent is wholeIdent for the cases in which git uses ident_filter_fn, which differs in details: a "$" that ends something begins
+// nothing.
 func streamIdent(oid plumbing.Hash, data []byte) []byte {
 	const head = "$Id"
 	var out []byte

@@ -12,8 +12,8 @@
 //
 // Accepted, because old and converted histories hold them and nothing here is harmed: zeroPaddedFilemode, file modes with odd permission bits
 // (100664 and the like), names, e-mail addresses, dates and time zones of every form, multipleAuthors, badTagName, missingTaggerEntry,
-// extra headers, NUL in a message, symbolic links named .gitattributes, .gitignore or .mailmap (git reports these as "info" too; programs that read such files must not
-// follow links), a .gitmodules that does not parse.
+// extra headers, NUL in a message, symbolic links named .gitattributes, .gitignore or .mailmap (git reports these as "info" too; programs that read such
+// files must not follow links), a .gitmodules that does not parse.
 //
 // Concurrency: functions without state. A crash leaves nothing.
 package fsck

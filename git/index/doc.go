@@ -9,8 +9,8 @@
 //   - Tree is a node of the TREE extension; ID distinguishes one index file from another.
 //
 // Invariants: a path that Parse returns is one that package tree accepts, so it never leads out of a working copy. No count or length of the
-// file is trusted before the bytes exist. A damaged or forged index is ErrUnusable. A large index is parsed in parts, in parallel with each other and with
-// its checksum; checksums of a written index are computed while it is written.
+// file is trusted before the bytes exist. A damaged or forged index is ErrUnusable. A large index is parsed in parts, in parallel with each other and
+// with its checksum; checksums of a written index are computed while it is written.
 //
 // Concurrency: functions without state; a Tree is read by one goroutine at a time, because its nodes are parsed on demand.
 // A crash leaves nothing: package checkout writes the file.

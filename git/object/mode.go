@@ -12,8 +12,8 @@ const (
 	ModeGitlink    uint32 = 0o160000
 )
 
-// Canonical returns the mode that git writes today in place of one that an old version wrote: a file is executable for its owner or not, and a tree
-// has no permissions. A mode of another type is returned as it is.
+// Canonical returns the mode that git writes today in place of one that an old version wrote: a file is executable for its owner or not,
+// and a tree has no permissions. A mode of another type is returned as it is.
 func Canonical(mode uint32) uint32 {
 	switch {
 	case mode&ModeType == ModeRegular && mode&0o100 != 0:

@@ -17,8 +17,8 @@ type Reader interface {
 // MaxPeel is the longest chain of tags that is followed.
 const MaxPeel = 64
 
-// Peel follows annotated tags from h, and returns the name and type of what they point to. An object that is not a tag is returned as it is. A chain
-// longer than MaxPeel is an error.
+// Peel follows annotated tags from h, and returns the name and type of what they point to. An object that is not a tag is returned as it
+// is. A chain longer than MaxPeel is an error.
 func Peel(r Reader, h plumbing.Hash) (plumbing.Hash, plumbing.ObjectType, error) {
 	for range MaxPeel {
 		t, _, err := r.Header(h)

@@ -1,8 +1,8 @@
 // Package pack reads, ingests and writes git packs and their indexes.
 //
 // It owns the file formats of gitformat-pack(5): the pack stream, deltas, the .idx of version 2 and the .rev. It knows nothing of
-// repositories, refs or policy: a caller that inspects incoming objects gives the Indexer a Visit function, and a caller that accepts thin packs
-// provides the missing bases.
+// repositories, refs or policy: a caller that inspects incoming objects gives the Indexer a Visit function, and a caller that accepts thin
+// packs provides the missing bases.
 //
 //   - Indexer takes a pack from the network in one pass and leaves pack, .idx and .rev in a folder.
 //   - Pack is an indexed pack on disk, open for look-ups.

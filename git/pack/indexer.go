@@ -63,8 +63,8 @@ type Result struct {
 	ID plumbing.Hash
 	// Pack, Idx and Rev are the files' paths. They are empty for a pack of no objects, which leaves no file. Rev is empty with NoRev.
 	Pack, Idx, Rev string
-	// Objects counts what the pack holds, Added those of them that completed it, Deltas those stored as deltas. An object that was received more
-	// than once counts once, and is in the files once.
+	// Objects counts what the pack holds, Added those of them that completed it, Deltas those stored as deltas. An object that was received
+	// more than once counts once, and is in the files once.
 	Objects, Added, Deltas int
 	// Bytes is the length of the pack on the wire.
 	Bytes int64

@@ -25,8 +25,8 @@ type Limits struct {
 	// Ratio is the inflated size of an object divided by its bytes on the wire, checked above 1 MiB of inflated size. Deflate itself can't
 	// exceed 1032. Default: no limit.
 	Ratio int64
-	// TotalBytes is the sum of the inflated sizes of all objects, deltas resolved. It refuses a pack of many bombs each of which is below the other
-	// limits. Default 1 TiB.
+	// TotalBytes is the sum of the inflated sizes of all objects, deltas resolved. It refuses a pack of many bombs each of which is below
+	// the other limits. Default 1 TiB.
 	TotalBytes int64
 	// DeltaTotal is the sum of the objects that result from deltas, beyond deltaRatio bytes for each byte of the pack. It limits the time
 	// that a small pack can cost; as much again may be resolved twice, if bases did not fit into BaseMemory. Default 4 GiB.

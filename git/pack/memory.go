@@ -23,7 +23,8 @@ type claim struct {
 	ready chan struct{} // closed when the memory is granted
 }
 
-// NewMemory returns a Memory with a limit in bytes; 0 means a quarter of the memory of the machine, or of this process's cgroup (cgroup v2, memory.max).
+// NewMemory returns a Memory with a limit in bytes; 0 means a quarter of the memory of the machine, or of this process's cgroup (cgroup v2,
+// memory.max).
 func NewMemory(limit int64) *Memory {
 	if limit <= 0 {
 		limit = machineMemory() / 4

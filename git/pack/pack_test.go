@@ -47,7 +47,8 @@ func readAll(t *testing.T, p *Pack) int {
 	return n
 }
 
-// readWindows compares what a Window returns for each entry with what is read separately: in the order of offsets, in that of names, and alternating.
+// readWindows compares what a Window returns for each entry with what is read separately: in the order of offsets, in that of names, and
+// alternating.
 func readWindows(t *testing.T, p *Pack) {
 	t.Helper()
 	var byName []int64

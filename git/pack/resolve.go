@@ -94,9 +94,9 @@ func (g *run) link() {
 	g.taken = make([]atomic.Bool, len(g.refs))
 }
 
-// takeRefs returns the index in g.refs of the first delta that names h as its base, -1 if there is none, or if another object of that name already took
-// them: a pack may hold an object twice, and one of the two may be a delta of the other. So each delta has one base, and a pass over
-// the deltas of a pack resolves each of them once.
+// takeRefs returns the index in g.refs of the first delta that names h as its base, -1 if there is none, or if another object of that name
+// already took them: a pack may hold an object twice, and one of the two may be a delta of the other. So each delta has one base, and a pass
+// over the deltas of a pack resolves each of them once.
 func (g *run) takeRefs(h plumbing.Hash) int32 {
 	if len(g.refs) == 0 {
 		return -1

@@ -7,8 +7,8 @@ import (
 )
 
 // Drain reads and discards what a client still sends after it was refused: a client that is disconnected while it writes shows no reason,
-// and many read the reason only when everything is written. It returns when r ends, after limit bytes, when the client pauses for as long as idle,
-// or with ctx.
+// and many read the reason only when everything is written. It returns when r ends, after limit bytes, when the client pauses for as long
+// as idle, or with ctx.
 //
 // A read that is blocked when Drain returns continues; closing the stream behind r ends it.
 func Drain(ctx context.Context, r io.Reader, limit int64, idle time.Duration) {

@@ -152,8 +152,8 @@ func (p *Prepared) Commit() error {
 	return p.Settle()
 }
 
-// Sync makes the new values durable, each in its lock. Those on the file system covered, given by its device number, already are: the caller has
-// synced it since Stage; 0 is none.
+// Sync makes the new values durable, each in its lock. Those on the file system covered, given by its device number, already are: the
+// caller has synced it since Stage; 0 is none.
 func (p *Prepared) Sync(covered uint64) error {
 	var all []*update
 	for _, u := range p.ups {

@@ -388,7 +388,8 @@ func pruning(t testing.TB, db *DB, grace time.Duration) *Prune {
 	}
 }
 
-// Objects that no ref reaches are removed when they are old enough, from packs and from loose files; objects that they refer to stay as long as they do.
+// Objects that no ref reaches are removed when they are old enough, from packs and from loose files; objects that they refer to stay as
+// long as they do.
 func TestMaintainPrunes(t *testing.T) {
 	src := history(t, 30)
 	db := pushes(t, src, 30)

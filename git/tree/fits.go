@@ -12,9 +12,9 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// Fits reports whether a commit can be checked out over old, which may be zero: it finds what Sync would refuse because of the commit's tree alone,
-// before anything is stopped for it. Only folders that differ from old's are read, each once, however often it occurs in the tree. maxFiles
-// is Request.MaxFiles; it limits what is new. Errors are fault.Refused.
+// Fits reports whether a commit can be checked out over old, which may be zero: it finds what Sync would refuse because of the commit's
+// tree alone, before anything is stopped for it. Only folders that differ from old's are read, each once, however often it occurs in the
+// tree. maxFiles is Request.MaxFiles; it limits what is new. Errors are fault.Refused.
 func Fits(ctx context.Context, objs Objects, old, new plumbing.Hash, maxFiles int) error {
 	if maxFiles <= 0 {
 		maxFiles = DefaultFiles

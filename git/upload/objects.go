@@ -27,8 +27,8 @@ type lister struct {
 // maxTreeDepth bounds the nesting of folders.
 const maxTreeDepth = 2048
 
-// reuseFrom is the number of trees and blobs from which reading the whole trees at the boundary is worthwhile: that finds objects that were only
-// moved.
+// reuseFrom is the number of trees and blobs from which reading the whole trees at the boundary is worthwhile: that finds objects that were
+// only moved.
 const reuseFrom = 500
 
 // maxEdges bounds the commits at the boundary whose whole trees are read.

@@ -16,8 +16,8 @@ import (
 	"corpus-git/git/pktline"
 )
 
-// outcome is everything that a server sent after its advertisement, in a form that two servers share: the lines, the number of objects of a pack, and how it ended.
-// The text of an error is specific to each server.
+// outcome is everything that a server sent after its advertisement, in a form that two servers share: the lines, the number of objects of a pack, and how
+// it ended. The text of an error is specific to each server.
 func outcome(t *testing.T, out []byte, stateless, failed bool) []string {
 	t.Helper()
 	r := pktline.NewReader(bytes.NewReader(out), pktline.Limits{})

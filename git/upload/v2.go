@@ -36,8 +36,8 @@ func (s *session) serve2() error {
 	}
 }
 
-// command serves one command, or reads a command that is over the limit and refuses it: a client that is still writing would not read the reason.
-// more is false if the client is done.
+// command serves one command, or reads a command that is over the limit and refuses it: a client that is still writing would not read the
+// reason. more is false if the client is done.
 func (s *session) command(over bool) (more bool, err error) {
 	l := s.req.Limits
 	s.r.Reset(pktline.Limits{Lines: l.Wants + l.Haves + 100_000})

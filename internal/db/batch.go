@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// Batch combines writes that arrive while another one is made durable into one transaction, so that many at once cost one sync of the disk. Its methods are safe for concurrent use.
+// Batch combines writes that arrive while another one is made durable into one transaction, so that many at once cost one sync of the disk. Its methods are safe for concurrent
+// use.
 type Batch struct {
 	db *sql.DB
 

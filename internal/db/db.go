@@ -50,8 +50,8 @@ type Execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// WithoutSync runs write, whose transactions are not durable when they return: a power cut may lose them, as a whole, and those after them. The next
-// transaction of another caller makes them durable with its own. Source: SQLite documentation, "PRAGMA synchronous" (NORMAL, in WAL mode).
+// WithoutSync runs write, whose transactions are not durable when they return: a power cut may lose them, as a whole, and those after them. The
+// next transaction of another caller makes them durable with its own. Source: SQLite documentation, "PRAGMA synchronous" (NORMAL, in WAL mode).
 func WithoutSync(ctx context.Context, d *sql.DB, write func(*sql.Conn) error) error {
 	c, err := d.Conn(ctx)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package diskfull recognises a full disk, from the errors of the system, of a quota, and of SQLite, and words the message about it. The error is
-// always fault.Busy: the request was valid, and succeeds unchanged once there is room.
+// Package diskfull recognises a full disk, from the errors of the system, of a quota, and of SQLite, and words the message about it. The
+// error is always fault.Busy: the request was valid, and succeeds unchanged once there is room.
 package diskfull
 
 import (

@@ -14,8 +14,9 @@ const MaxLine = 8 << 10
 // MaxLines is the maximal number of lines under one event.
 const MaxLines = 2000
 
-// Clean makes a line safe for any terminal and for JSON: it applies Scrub, and escapes characters that change the direction of a line (U+202E and the like),
-// or end it in some programs (U+2028); it truncates a line longer than MaxLine, and ends a line that has colours with a reset.
+// Clean makes a line safe for any terminal and for JSON: it applies Scrub, and escapes characters that change the direction of a line
+// (U+202E and the like), or end it in some programs (U+2028); it truncates a line longer than MaxLine, and ends a line that has colours
+// with a reset.
 func Clean(s string) string { return finish(Scrub(s)) }
 
 // clean returns e with Clean applied to its texts.

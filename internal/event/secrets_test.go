@@ -62,7 +62,8 @@ func survives(kept, secret string) bool {
 	return false
 }
 
-// FuzzNoSecretSurvives prints secrets with control bytes, escape sequences, backspaces and line ends between their bytes: none of them is in the log.
+// FuzzNoSecretSurvives prints secrets with control bytes, escape sequences, backspaces and line ends between their bytes: none of them is in the
+// log.
 func FuzzNoSecretSurvives(f *testing.F) {
 	for seed := range uint64(64) {
 		f.Add(seed, "s3cr3t-pa55/word+")

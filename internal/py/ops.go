@@ -9,8 +9,8 @@ import (
 
 // Ops performs Python's operations within a budget. A nil *Ops has no limits. An Ops is for one goroutine.
 //
-// Memory is charged before it is allocated. When the charges reach the limit, a garbage collection determines what is still in use, and the rest
-// is credited; growth of the whole program since the beginning counts, so that the limit holds whatever else the program does.
+// Memory is charged before it is allocated. When the charges reach the limit, a garbage collection determines what is still in use, and the
+// rest is credited; growth of the whole program since the beginning counts, so that the limit holds whatever else the program does.
 type Ops struct {
 	ctx   context.Context
 	fuel  int64

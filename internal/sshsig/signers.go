@@ -207,9 +207,9 @@ func glob(pattern, name string) bool {
 	return err == nil && ok
 }
 
-// Allowed returns the principal of a key, or of a certificate, in a list: the first principal of the line that has the key, or the principal of the certificate that the line
-// matches. ok is false for a key that is not in it, or not for this namespace or time. A certificate is checked completely: its signature, its time, and that
-// it has no critical option.
+// Allowed returns the principal of a key, or of a certificate, in a list: the first principal of the line that has the key, or the principal of the certificate
+// that the line matches. ok is false for a key that is not in it, or not for this namespace or time. A certificate is checked completely: its signature, its
+// time, and that it has no critical option.
 func Allowed(list []Signer, key ssh.PublicKey, namespace string, at time.Time) (name string, ok bool) {
 	cert, isCert := key.(*ssh.Certificate)
 	for _, s := range list {

@@ -46,8 +46,8 @@ func seen(t testing.TB, where, out string, hidden func(rune) bool) {
 	}
 }
 
-// Fill puts text into every field, element and value of the type string that v, a pointer, leads to; strings of named types are unchanged, because their
-// packages check them. It returns how many it set.
+// Fill puts text into every field, element and value of the type string that v, a pointer, leads to; strings of named types are unchanged,
+// because their packages check them. It returns how many it set.
 func Fill(v any, text string) int { return fill(reflect.ValueOf(v), text) }
 
 func fill(v reflect.Value, text string) (n int) {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Disk is an ext4 file system, in a file on a file system in memory, whose power can be cut: Cut copies the current content of the disk, without
-// what is only in the kernel's memory, and Mount mounts such a copy as the next boot would, replaying the journal. Needs root, loop
+// Disk is an ext4 file system, in a file on a file system in memory, whose power can be cut: Cut copies the current content of the disk,
+// without what is only in the kernel's memory, and Mount mounts such a copy as the next boot would, replaying the journal. Needs root, loop
 // devices, and the programs mkfs.ext4, mount and umount.
 //
 // The file system writes by itself as late as it can (commit=300), so that a copy has what was synced and little else.

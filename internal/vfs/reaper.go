@@ -15,8 +15,8 @@ const TrashPrefix = ".trash-"
 // ready. Safe for concurrent use. A crash leaves folders that start with TrashPrefix: Sweep removes them.
 type Reaper struct {
 	FS FS
-	// Begin, if set, is called before something is deleted, and the function that it returns afterwards: a crash between leaves something. If it
-	// fails, Wait returns the error, and the tree is deleted all the same.
+	// Begin, if set, is called before something is deleted, and the function that it returns afterwards: a crash between leaves something.
+	// If it fails, Wait returns the error, and the tree is deleted all the same.
 	Begin func() (end func(), err error)
 
 	mu    sync.Mutex

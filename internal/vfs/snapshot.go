@@ -9,8 +9,8 @@ import (
 type Snapshot struct {
 	// Begun is when the walk began, by the machine's clock.
 	Begun time.Time
-	// Each yields every name below the tree once, including folders, in byte order of paths relative to the tree. Each fact was true at a moment
-	// after Begun, and no link was followed on the way.
+	// Each yields every name below the tree once, including folders, in byte order of paths relative to the tree. Each fact was true at a
+	// moment after Begun, and no link was followed on the way.
 	Each iter.Seq2[string, FileFacts]
 }
 

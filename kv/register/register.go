@@ -1,6 +1,7 @@
 // Package register publishes which services run on this machine: those that the live release registers, while its periodic checks succeed.
 //
-// It owns when they are published again. It never checks whether a service works, and writes no key: Publish does, here or at the hub, under a lease that this package renews.
+// It owns when they are published again. It never checks whether a service works, and writes no key: Publish does, here or at the hub, under a lease that this package
+// renews.
 //
 // Invariants: a service of a project with a periodic check that fails, or has not run yet, is not published. A service that is not published again ends with its lease.
 //

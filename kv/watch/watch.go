@@ -2,8 +2,8 @@
 //
 // It owns when that is due, and up to which revision each project has been applied. It never applies anything, and reads no value: a run reads the keys as they are when it runs.
 //
-// Invariants: a project has at most one run at a time, and at most one queued after it, however many keys change. A change is settled by a run that began after it, and not before that run has
-// ended; a run that was interrupted for a deployment is started again.
+// Invariants: a project has at most one run at a time, and at most one queued after it, however many keys change. A change is settled by a run that began after it, and not before that
+// run has ended; a run that was interrupted for a deployment is started again.
 //
 // A crash leaves projects whose last run is not recorded: they are applied once more.
 package watch
