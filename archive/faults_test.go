@@ -269,7 +269,7 @@ func TestFaultsAreTold(t *testing.T) {
 }
 
 // A file system reports a block that could not be written once: to the first caller that syncs. If that is the sync during
-// the copying, the archive must fail all the same.
+// the copying, the archive must still fail.
 func TestEarlySyncFails(t *testing.T) {
 	s := newSite(t)
 	for i := range 40 {

@@ -19,7 +19,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// keepOne makes one good archive and expires those before.
+// good makes one good archive and expires those before.
 func (s *site) good() archive.Archive {
 	s.t.Helper()
 	a := s.make()

@@ -308,7 +308,7 @@ func (w *compaction) publishSpare(m *tree.Manifest) (bool, error) {
 // backgroundWorkers is how many workers copy a spare tree: few, because nothing waits for it.
 const backgroundWorkers = 2
 
-// Reference returns the newest manifest that can be read, or nil.
+// reference returns the newest manifest that can be read, or nil.
 func (s *Store) reference() *tree.Reference {
 	all, err := s.List()
 	if err != nil {

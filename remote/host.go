@@ -81,7 +81,7 @@ func (h *Host) sockets() (string, error) {
 	return dir, err
 }
 
-// Run runs a command there and returns its exit status. An error of ssh itself is a *LostError, of kind fault.Busy.
+// Run runs a command there and returns its exit status. An error of ssh itself is a *ConnectionError, of kind fault.Busy.
 func (h *Host) Run(ctx context.Context, command []string, in io.Reader, out, errw io.Writer) (int, error) {
 	args, err := h.args()
 	if err != nil {

@@ -13,7 +13,7 @@
 // objects/info/alternates, and an index of version 2 with a TREE extension. So git status is clean and git log works. What an
 // operator sets in .git/config stays, except core.{repositoryformatversion,filemode,bare,logallrefupdates,autocrlf,symlinks}, the url
 // and fetch of origin, and remote and merge of the branch. core.fileMode is off: modes on the machine are
-// set by fixperms; an executable bit that the commit has and the disk lacks is fixed all the same.
+// set by fixperms; an executable bit that the commit has and the disk lacks is still fixed.
 //
 // # What decides
 //

@@ -92,7 +92,7 @@ func (p *parser) each() (n int, tree *Tree, err error) {
 	return n, tree, err
 }
 
-// entryRun goes through the entries from pos on.
+// entryRun iterates over the entries from pos on.
 type entryRun struct {
 	body     []byte
 	text     string // the same

@@ -94,7 +94,7 @@ func (r *bitReader) take(k uint) (v uint32, ok bool) {
 	return v, true
 }
 
-// align goes to the next whole byte.
+// align skips to the next whole byte.
 func (r *bitReader) align() {
 	r.b >>= r.n & 7
 	r.n &^= 7

@@ -218,7 +218,7 @@ func TestStagedChanges(t *testing.T) {
 	}
 }
 
-// Folders that Keep names stay when their last ref goes; others go.
+// Folders that Keep names stay when their last ref is deleted; others are removed.
 func TestKeptFolders(t *testing.T) {
 	m := memory(t)
 	s := &Store{Dir: "r", FS: m.FS(), LockWait: -1, Keep: []string{"refs/pins"}}

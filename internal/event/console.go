@@ -27,7 +27,7 @@ type Style struct {
 // slow is the duration from which a successful state gets its own line.
 const slow = time.Second
 
-// Console turns events into lines for people, of 80 columns if possible. Its output depends only on the events, except for Still, which
+// Console turns events into lines for people, of 80 columns if possible. Its output depends only on the events, except for Progress, which
 // needs the time. Not safe for concurrent use.
 type Console struct {
 	w     io.Writer
@@ -153,7 +153,7 @@ func planMark(s Status) string {
 	return "  "
 }
 
-// track records which procedure, step and state run, for Still.
+// track records which procedure, step and state run, for Progress.
 func (c *Console) track(e Event) {
 	switch e.Kind {
 	case Output:
@@ -182,7 +182,7 @@ func (c *Console) track(e Event) {
 	}
 }
 
-// idleLeast is how long a state or step must run before Still names it; before that Still names what it belongs to.
+// idleLeast is how long a state or step must run before Progress names it; before that Progress names what it belongs to.
 const idleLeast = time.Second
 
 // Progress writes a line that names what has been running without output, and since when; now is compared with the events' own times. Under it
@@ -213,7 +213,7 @@ func (c *Console) Progress(now time.Time) error {
 	return err
 }
 
-// lastPrinted is how many characters of the last printed line Still shows.
+// lastPrinted is how many characters of the last printed line Progress shows.
 const lastPrinted = 200
 
 func (c *Console) sgr(code, s string) string {

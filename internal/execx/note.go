@@ -20,7 +20,7 @@ type note struct{ path string }
 
 const starting = "starting-"
 
-// open writes the note of a command that is about to start. Without a folder, or if it can't be written, there is none: running the
+// openNote writes the note of a command that is about to start. Without a folder, or if it can't be written, there is none: running the
 // command is more important.
 func openNote(dir string) note {
 	if dir == "" {

@@ -202,7 +202,7 @@ func isBlankOrEnd(s string) bool {
 	return r == ' ' || r == '\t' || r == 0 || isBreak(r)
 }
 
-// printable is libyaml's notion: no tab, and nothing beyond the basic plane.
+// printable reports whether libyaml counts a character as printable: no tab, and nothing beyond the basic plane.
 func printable(r rune) bool {
 	return r == '\n' || r >= ' ' && r <= '~' || r >= 0xa0 && r <= 0xd7ff || r >= 0xe000 && r <= 0xfffd && r != 0xfeff
 }

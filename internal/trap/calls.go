@@ -137,7 +137,7 @@ func (c *Call) proc(name string) string { return fmt.Sprintf("/proc/%d/%s", c.ti
 func (c *Call) text(ptr uint64) string {
 	var out []byte
 	for len(out) < unix.PathMax {
-		// Never across a page: the next one may not be there.
+		// Never across a page: the next one may not exist.
 		b, err := c.memory(ptr, int(4096-ptr%4096))
 		if i := bytes.IndexByte(b, 0); i >= 0 {
 			return string(append(out, b[:i]...))

@@ -16,7 +16,7 @@ const TrashPrefix = ".trash-"
 type Reaper struct {
 	FS FS
 	// Begin, if set, is called before something is deleted, and the function that it returns afterwards: a crash between leaves something.
-	// If it fails, Wait returns the error, and the tree is deleted all the same.
+	// If it fails, Wait returns the error, and the tree is still deleted.
 	Begin func() (end func(), err error)
 
 	mu    sync.Mutex

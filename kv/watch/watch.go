@@ -5,7 +5,7 @@
 // Invariants: a project has at most one run at a time, and at most one queued after it, however many keys change. A change is settled by a run that began after it, and not before that
 // run has ended; a run that was interrupted for a deployment is started again.
 //
-// A crash leaves projects whose last run is not recorded: they are applied once more.
+// A crash leaves projects whose last run is not recorded: they are applied again.
 package watch
 
 import (
@@ -319,7 +319,7 @@ func (w *Watcher) run(ctx context.Context, name project.Name, e *entry) {
 		at, err := w.cfg.Keys.Revision(ctx)
 		if err == nil {
 			w.mu.Lock()
-			e.applied(at) // in memory only: after a crash it is applied once more
+			e.applied(at) // in memory only: after a crash it is applied again
 			w.mu.Unlock()
 			err = w.once(ctx, name, plan)
 		}
