@@ -142,7 +142,7 @@ type Archive struct {
 	Scan *tree.Snapshot `json:"-"`
 }
 
-// treePath returns the path of an archived tree, failedTreePath that of a failed one.
+// treePath returns the path of an archived tree, failedPath that of a failed one.
 func (a Archive) treePath(name string) string   { return filepath.Join(a.Path, name) }
 func (a Archive) failedPath(name string) string { return filepath.Join(a.Path, name+failedSuffix) }
 

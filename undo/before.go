@@ -231,7 +231,7 @@ func (l *Log) forget(recs []record) {
 	l.touched = slices.DeleteFunc(l.touched, func(p string) bool { return l.noted[p] == nil })
 }
 
-// again records that a path which an earlier state left is about to change again.
+// again records that a path which an earlier state left is about to be changed again.
 func (l *Log) again(recs []record, path string) []record {
 	n := l.noted[path]
 	if !n.after {
