@@ -72,7 +72,7 @@ func (p *Pipeline) Supersede(ctx context.Context, name project.Name, by project.
 	p.mu.Lock()
 	if q := p.queues[name]; q != nil {
 		for _, dep := range q.all {
-			if !dep.rec.Hold || dep.rec.ID == by {
+			if rec := dep.record(); !rec.Hold || rec.ID == by {
 				continue
 			}
 			select {

@@ -184,12 +184,12 @@ func (p *Pipeline) Cancel(_ context.Context, name project.Name, id project.ID, b
 	dep := q.all[0]
 	if id != "" {
 		dep = p.byID[id]
-		if dep == nil || dep.rec.Project != name {
+		if dep == nil || dep.record().Project != name {
 			return "", fault.New(fault.Refused, "cancel", "deployment %s of %s is not running", id.Short(), name)
 		}
 	}
 	dep.stop(&ended{why: "cancelled by " + by.Key})
-	return dep.rec.ID, nil
+	return dep.record().ID, nil
 }
 
 // Exclusive keeps deployments of a project out until release is called: they wait in the queue. It is fault.Busy while one runs or waits.
