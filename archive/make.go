@@ -57,7 +57,7 @@ func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 	m := &making{s: s, tmp: tmp, begun: begun, req: req}
 	err := m.build(ctx)
 	if err == nil {
-		err = s.absorb(final, tmp)
+		err = s.takeHookOutput(final, tmp)
 	}
 	published := false
 	if err == nil && req.Beside != nil {
@@ -78,7 +78,7 @@ func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 		return Archive{}, explain(op, err)
 	}
 	made := Archive{Record: m.rec, Path: final, Scan: m.scan}
-	a, err := s.look(made)
+	a, err := s.describe(made)
 	if err != nil {
 		a = made // the archive is durable: only reading it failed
 		a.Own, a.Whole = m.rec.Sizes.Disk, true
@@ -86,8 +86,8 @@ func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 	return a, nil
 }
 
-// absorb moves what a hook put at the archive's path (a dump made before it) into the archive.
-func (s *Store) absorb(final, tmp string) error {
+// takeHookOutput moves what a hook put at the archive's path (a dump made before it) into the archive.
+func (s *Store) takeHookOutput(final, tmp string) error {
 	names, err := s.fs.ReadDir(final)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

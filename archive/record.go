@@ -219,11 +219,11 @@ func (s *Store) read(path string) (Archive, error) {
 		return Archive{}, fault.New(fault.Refused, "read archive", "%s has schema %d, this program knows %d", path, a.Schema, schemaShares).
 			WithHint("a newer corpus-git wrote it: use that one")
 	}
-	return s.look(a)
+	return s.describe(a)
 }
 
-// look fills in what the content of an archive's folder shows.
-func (s *Store) look(a Archive) (Archive, error) {
+// describe fills in what the content of an archive's folder shows.
+func (s *Store) describe(a Archive) (Archive, error) {
 	names, err := s.fs.ReadDir(a.Path)
 	if err != nil {
 		return Archive{}, fmt.Errorf("read archive: %w", err)

@@ -32,7 +32,7 @@ func (s *Store) Wait(ctx context.Context, id project.ID, wait string, step strin
 	defer timer.Stop()
 	late := false
 	for told := -1; ; {
-		now, changed, out, err := s.look(ctx, c, late)
+		now, changed, out, err := s.poll(ctx, c, late)
 		if out != nil || err != nil {
 			if out != nil && told >= 0 && told < len(now.Received) {
 				note(now)
@@ -79,8 +79,8 @@ func (s *Store) begin(ctx context.Context, k key, step string) (*current, time.D
 	return c, c.wait.Timeout, err
 }
 
-// look ends the wait if it is to end: out or err say how.
-func (s *Store) look(ctx context.Context, c *current, late bool) (now WaitStatus, changed <-chan struct{}, out *Outcome, err error) {
+// poll returns the state of the wait, and ends it if it is time: out or err say how.
+func (s *Store) poll(ctx context.Context, c *current, late bool) (now WaitStatus, changed <-chan struct{}, out *Outcome, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch failed := slices.IndexFunc(c.Received, func(x Signal) bool { return x.Status == Failure }); {

@@ -180,7 +180,7 @@ func (l *Log) After(ctx context.Context) error {
 	var recs []record
 	slices.Sort(l.touched)
 	for _, p := range slices.Compact(l.touched) {
-		n, err := l.look(p)
+		n, err := l.inspect(p)
 		if err != nil {
 			return fmt.Errorf("look at %s for the undo log: %w", p, err)
 		}
@@ -204,7 +204,7 @@ func (l *Log) After(ctx context.Context) error {
 	return l.append(recs, false)
 }
 
-func (l *Log) look(path string) (Node, error) {
+func (l *Log) inspect(path string) (Node, error) {
 	dir, err := openDir(l.fs, filepath.Dir(path))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) {
 		return Node{Type: absent}, nil

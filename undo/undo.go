@@ -202,7 +202,7 @@ func (u *undoing) path(ctx context.Context, c *change) {
 		item.Noun = c.after.noun()
 	}
 	u.sweep(string(c.Path))
-	now, err := u.look(string(c.Path))
+	now, err := u.inspect(string(c.Path))
 	cleared := false
 	if err == nil && c.Node.Whole && now.Type == folder {
 		item.Noun = folder
@@ -245,7 +245,7 @@ func (u *undoing) path(ctx context.Context, c *change) {
 		u.failed(c, item)
 		return
 	}
-	if now, err = u.look(string(c.Path)); err != nil || !now.same(*c.Node) {
+	if now, err = u.inspect(string(c.Path)); err != nil || !now.same(*c.Node) {
 		item.Why = "it is not as it was before"
 		if err != nil {
 			item.Why = err.Error()
@@ -282,6 +282,6 @@ func (u *undoing) clear(path string) (bool, error) {
 	return len(names) > 0, err
 }
 
-func (u *undoing) look(path string) (Node, error) {
-	return (&Log{fs: u.fs}).look(path)
+func (u *undoing) inspect(path string) (Node, error) {
+	return (&Log{fs: u.fs}).inspect(path)
 }

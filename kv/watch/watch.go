@@ -237,7 +237,7 @@ func (w *Watcher) wakeUp() {
 func (w *Watcher) loop(ctx context.Context) {
 	for ctx.Err() == nil {
 		changed := w.cfg.Keys.Changed()
-		next := w.look(ctx)
+		next := w.startDue(ctx)
 		expires, err := w.cfg.Keys.Expire(ctx)
 		if err != nil && ctx.Err() == nil {
 			w.cfg.Log.Error().Err(err).Msg("watch: delete keys whose lease has ended")
@@ -257,8 +257,8 @@ func (w *Watcher) loop(ctx context.Context) {
 	}
 }
 
-// look reads the changes, starts what is due, and returns when the next is due.
-func (w *Watcher) look(ctx context.Context) (next time.Time) {
+// startDue reads the changes, starts what is due, and returns when the next is due.
+func (w *Watcher) startDue(ctx context.Context) (next time.Time) {
 	next = time.Now().Add(idle)
 	list, newest, err := w.cfg.Keys.Since(ctx, w.read)
 	if err != nil {

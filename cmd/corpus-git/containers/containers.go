@@ -252,8 +252,8 @@ type state struct {
 	Snapshots []string       `json:"snapshots,omitempty"`
 }
 
-// look finds out how a container is.
-func look(ctx context.Context, mgr container.Manager, c container.Container) (state, error) {
+// stateOf finds out how a container is.
+func stateOf(ctx context.Context, mgr container.Manager, c container.Container) (state, error) {
 	s := state{Container: c, State: "interrupted"}
 	_, d, err := mgr.Get(c.Name)
 	if err != nil || !c.Ready {
@@ -305,7 +305,7 @@ func (m *containers) list() *cobra.Command {
 			}
 			doc := document{status.Version, []state{}}
 			for _, c := range list {
-				s, err := look(ctx, mgr, c)
+				s, err := stateOf(ctx, mgr, c)
 				if err != nil {
 					return err
 				}
@@ -347,7 +347,7 @@ func (m *containers) show() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, err := look(ctx, mgr, c)
+			s, err := stateOf(ctx, mgr, c)
 			if err != nil {
 				return err
 			}
