@@ -96,7 +96,7 @@ func TestLackingArgumentsGoToSalt(t *testing.T) {
 			require.NoError(t, compileOne(t, declare(f, "    - "+l+": "+nothing+"\n")), "%s %s", n, l)
 		}
 	}
-	require.Equal(t, 9, seen, "bg and quiet of the four cmd functions, search_only of file.replace, which Salt refuses; who names another argument as lacking says so here")
+	require.Equal(t, 11, seen, "bg and quiet of the five cmd functions, search_only of file.replace, which Salt refuses; who names another argument as lacking says so here")
 }
 
 // TestLeftoverArgumentOfBuildout: the state took any keyword and did nothing with it, as the documentation of Salt 3007 says, and projects of

@@ -23,9 +23,11 @@ func addCmd(t *core.Table) {
 		"ignore_timeout use_vt success_retcodes success_stdout success_stderr stdin clean_env template context defaults rstrip " +
 		"output_encoding log_callback? reset_system_locale ignore_retcode? python_shell? bg~ quiet~ undo **"
 	t.Add("cmd.run", common, cmdRun)
-	t.Add("cmd.wait", common, func(*core.Call) core.Return { return core.Return{Result: core.True} })
+	wait := func(*core.Call) core.Return { return core.Return{Result: core.True} }
+	t.Add("cmd.wait", common, wait)
+	t.Add("cmd.watch", common, wait) // an alias in Salt, too
 	t.Add("cmd.script", common+" source args", cmdScript)
-	t.Add("cmd.wait_script", common+" source args", func(*core.Call) core.Return { return core.Return{Result: core.True} })
+	t.Add("cmd.wait_script", common+" source args", wait)
 	t.OnWatch("cmd", func(c *core.Call, sfun string) core.Return {
 		switch sfun {
 		case "run", "wait", "watch":
