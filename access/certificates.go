@@ -23,7 +23,7 @@ import (
 // certificateCredential is the prefix of Identity.Fingerprint for a certificate.
 const certificateCredential = "cert:"
 
-// Certificate is one that logged in, and has not expired.
+// Certificate is a certificate that logged in and has not expired.
 type Certificate struct {
 	KeyID  string `json:"key_id"`
 	Serial uint64 `json:"serial"`
@@ -34,15 +34,15 @@ type Certificate struct {
 	LastUsed  time.Time `json:"last_used"`
 }
 
-// trust holds the trusted CA keys, and what is revoked.
+// trust holds the trusted CA keys, and the revoked keys.
 type trust struct {
 	mu      sync.Mutex
 	cas     []ssh.PublicKey
 	revoked revokedFile
 }
 
-// SetTrust says which CA keys sign certificates that may log in, one in the form of an authorized_keys line each, and which file lists revoked keys: a
-// list of public keys or a KRL (ssh-keygen(1), "KEY REVOCATION LISTS"); "" is none. The file is read again when it changes. A key that does not
+// SetTrust sets the CA keys whose certificates may log in, each in the format of an authorized_keys line, and the file that lists revoked keys: a list of
+// public keys or a KRL (ssh-keygen(1), "KEY REVOCATION LISTS"); "" means none. The file is read again when it changes. A key that does not
 // parse, and a file that can't be read, are errors, and change nothing.
 func (s *Store) SetTrust(cas []string, revoked string) error {
 	var keys []ssh.PublicKey
@@ -63,7 +63,7 @@ func (s *Store) SetTrust(cas []string, revoked string) error {
 	return nil
 }
 
-// now returns the CA keys and what is revoked.
+// now returns the CA keys and the revoked keys.
 func (t *trust) now() ([]ssh.PublicKey, *revocations, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -74,13 +74,13 @@ func (t *trust) now() ([]ssh.PublicKey, *revocations, error) {
 	return t.cas, r, nil
 }
 
-// isRevoked reports whether a key or certificate must not log in any more.
+// isRevoked reports whether a key or certificate must no longer log in.
 func (s *Store) isRevoked(k ssh.PublicKey) (bool, error) {
 	_, r, err := s.trust.now()
 	return err != nil || r.has(k), err
 }
 
-// Revoked reports whether a key or certificate is in the list of revoked ones. An error reports that this is unknown.
+// Revoked reports whether a key or certificate is in the list of revoked keys. An error reports that this is unknown.
 func (s *Store) Revoked(k ssh.PublicKey) (bool, error) { return s.isRevoked(k) }
 
 // Offer is a key offered for a login.
@@ -92,7 +92,7 @@ type Offer struct {
 	Proven bool
 }
 
-// Identify returns the identity for a key or a certificate. ok is false for one that may not log in.
+// Identify returns the identity for a key or a certificate. ok is false if it may not log in.
 func (s *Store) Identify(ctx context.Context, o Offer) (who Identity, ok bool, err error) {
 	cert, isCert := o.Key.(*ssh.Certificate)
 	if !isCert {
@@ -119,7 +119,7 @@ func (s *Store) Identify(ctx context.Context, o Offer) (who Identity, ok bool, e
 	return who, err == nil, err
 }
 
-// principalOf returns the principal of a certificate: the user before the @ where the certificate lists it, otherwise the only listed one that
+// principalOf returns the principal of a certificate: the user before the @ if the certificate lists it, otherwise the only listed one that
 // exists here. A certificate without principals has none, as with sshd's TrustedUserCAKeys.
 func (s *Store) principalOf(ctx context.Context, cert *ssh.Certificate, user string) (Principal, bool, error) {
 	if slices.Contains(cert.ValidPrincipals, user) {
@@ -143,15 +143,15 @@ func (s *Store) principalOf(ctx context.Context, cert *ssh.Certificate, user str
 	return found[0], true, nil
 }
 
-// maxPrincipals bounds the names that a certificate may have.
+// maxPrincipals limits the number of names in a certificate.
 const maxPrincipals = 64
 
 func refusedCertificate(format string, args ...any) error {
 	return fault.New(fault.Refused, "certificate", format, args...)
 }
 
-// checkCertificate refuses a certificate that must not log in from an address: one of another CA, revoked, expired or not yet good, with a critical option
-// other than source-address, or used from elsewhere. Source of the rules: OpenSSH, PROTOCOL.certkeys.
+// checkCertificate refuses a certificate that must not log in from an address: one of another CA, revoked, expired or not yet valid, with a critical
+// option other than source-address, or used from elsewhere. Source of the rules: OpenSSH, PROTOCOL.certkeys.
 func (s *Store) checkCertificate(cert *ssh.Certificate, from string) error {
 	cas, revoked, err := s.trust.now()
 	if err != nil {
@@ -167,7 +167,7 @@ func (s *Store) checkCertificate(cert *ssh.Certificate, from string) error {
 	if err := checkKey(cert.Key); err != nil {
 		return err
 	}
-	if cert.Signature == nil || cert.Signature.Format == ssh.KeyAlgoRSA { // SHA-1, which OpenSSH's CASignatureAlgorithms has not
+	if cert.Signature == nil || cert.Signature.Format == ssh.KeyAlgoRSA { // SHA-1, which is not in OpenSSH's CASignatureAlgorithms
 		return refusedCertificate("it is signed with SHA-1")
 	}
 	if len(cert.ValidPrincipals) == 0 || len(cert.ValidPrincipals) > maxPrincipals {
@@ -186,7 +186,7 @@ func (s *Store) checkCertificate(cert *ssh.Certificate, from string) error {
 	return nil
 }
 
-// within reports whether an address is in a list of addresses and networks (CIDR), as source-address has it. A list with a fault has nothing in it.
+// within reports whether an address is in a list of addresses and networks (CIDR), in the format of source-address. An invalid list contains nothing.
 func within(from, list string) bool {
 	host, _, err := net.SplitHostPort(from)
 	if err != nil {
@@ -217,7 +217,7 @@ func certificateHash(cert *ssh.Certificate) string {
 	return "SHA256:" + base64.RawStdEncoding.EncodeToString(h[:])
 }
 
-// noteCertificate keeps a certificate that logged in, so that it can be checked again for later requests, and forgets expired ones.
+// noteCertificate stores a certificate that logged in, so that it can be checked again for later requests, and deletes expired ones.
 func (s *Store) noteCertificate(ctx context.Context, cert *ssh.Certificate, who Identity) error {
 	now := s.now()
 	var ends int64
@@ -261,7 +261,7 @@ func (s *Store) certificateValid(ctx context.Context, who Identity) (bool, error
 	return err == nil, err
 }
 
-// ListCertificates returns those that logged in as a principal, newest use first.
+// ListCertificates returns the certificates that logged in as a principal, newest use first.
 func (s *Store) ListCertificates(ctx context.Context, principal string) ([]Certificate, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT key_id, CAST(serial AS TEXT), ca, principal, expires, last_used FROM certificates
 		WHERE principal = ? AND (expires = 0 OR expires > ?) ORDER BY last_used DESC`, principal, s.now().UnixNano())

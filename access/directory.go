@@ -24,11 +24,11 @@ type Entry struct {
 	DN, Name, Email string
 	// Keys are public keys, in the format of authorized_keys.
 	Keys []string
-	// Groups are the DNs of the groups that the user is in, those within which they are included.
+	// Groups are the DNs of the groups that the user is in, including the groups that contain these.
 	Groups []string
 }
 
-// Directory is a directory of users; *directory.Directory is one. An error is fault.Busy where it did not answer.
+// Directory is a directory of users; *directory.Directory is one. An error is fault.Busy if it did not answer.
 type Directory interface {
 	// Lookup finds a user by name; ok is false if there is none.
 	Lookup(ctx context.Context, name string) (e Entry, ok bool, err error)
@@ -49,7 +49,7 @@ type DirectoryPolicy struct {
 	Rights func(groups []string) []GroupRight
 	// TTL is how long an answer is valid, Grace how long it is valid while the directory does not answer.
 	TTL, Grace time.Duration
-	// Failed is called when a directory does not answer; nil is allowed.
+	// Failed is called when a directory does not answer; it may be nil.
 	Failed func(err error)
 }
 
@@ -62,7 +62,7 @@ type known struct {
 	fetched time.Time
 }
 
-// key returns the one with a fingerprint; ok is false if there is none.
+// key returns the key with a fingerprint; ok is false if there is none.
 func (k known) key(fingerprint string) (key ssh.PublicKey, ok bool) {
 	for _, word := range k.keys {
 		if text, is := strings.CutPrefix(word, fingerprint+"|"); is {
@@ -103,19 +103,19 @@ type guesses struct {
 }
 
 const (
-	// absentFor and downFor are how long a missing user, and an unreachable directory, are cached.
+	// absentFor and downFor are how long a missing user and an unreachable directory are cached.
 	absentFor = 30 * time.Second
 	downFor   = 5 * time.Second
 	// strangerEvery is how often unknown keys cause a query about one user.
 	strangerEvery = 10 * time.Second
-	// maxGuesses wrong passwords for one name from one address within guessWindow are accepted.
+	// maxGuesses is the number of wrong passwords that are accepted for one name from one address within guessWindow.
 	maxGuesses  = 10
 	guessWindow = 15 * time.Minute
-	// maxNames limits how many names from strangers are kept.
+	// maxNames limits the number of names from strangers that are kept.
 	maxNames = 10_000
 )
 
-// SetDirectory sets the directory of users besides those in the database; with nil its users may not log in.
+// SetDirectory sets the directory of users in addition to those in the database; with nil its users may not log in.
 func (s *Store) SetDirectory(d Directory, p DirectoryPolicy) {
 	s.asks.mu.Lock()
 	defer s.asks.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *Store) SetDirectory(d Directory, p DirectoryPolicy) {
 	s.asks.busy, s.asks.absent, s.asks.wrong, s.asks.down = map[string]chan struct{}{}, map[string]time.Time{}, map[string]guesses{}, time.Time{}
 }
 
-// AsksPasswords reports whether there is a directory, whose users have passwords.
+// AsksPasswords reports whether there is a directory, whose users log in with passwords.
 func (s *Store) AsksPasswords() bool {
 	s.asks.mu.Lock()
 	defer s.asks.mu.Unlock()
@@ -147,7 +147,7 @@ func (s *Store) remembered(ctx context.Context, name string) (k known, ok bool, 
 }
 
 // directoryUser returns the directory's answer about one of its users: a cached one younger than the TTL, a new one, or if it does not answer the last
-// one within the grace. local reports that the principal is not the directory's. An error reports that it is unknown.
+// one within the grace. local reports that the principal is not from the directory. An error means that this is unknown.
 func (s *Store) directoryUser(ctx context.Context, name string) (k known, local, ok bool, err error) {
 	k, there, err := s.remembered(ctx, name)
 	if err != nil || !there {
@@ -233,7 +233,7 @@ func (s *Store) ask(ctx context.Context, name string) (principal string, ok bool
 	return principal, ok, err
 }
 
-// learn stores an answer of the directory. A principal that is not the directory's is never taken over.
+// learn stores an answer of the directory. A principal that is not from the directory is never taken over.
 func (s *Store) learn(ctx context.Context, asked string, e Entry, found bool, policy DirectoryPolicy) (principal string, ok bool, err error) {
 	now := s.now().UnixNano()
 	if !found {
@@ -287,7 +287,7 @@ func (s *Store) learn(ctx context.Context, asked string, e Entry, found bool, po
 	return e.Name, true, tx.Commit()
 }
 
-// byDirectory is AddedBy of the directory's principals.
+// byDirectory is the AddedBy of the directory's principals.
 const byDirectory = "ldap"
 
 // identifyByDirectory returns the directory's user with a key: the user before the @, or one who has logged in before.
@@ -327,7 +327,7 @@ func (s *Store) identifyByDirectory(ctx context.Context, o Offer) (who Identity,
 	return s.holds(ctx, name, o)
 }
 
-// holds reports whether a user of the directory has the key that is offered.
+// holds reports whether a user of the directory has the offered key.
 func (s *Store) holds(ctx context.Context, name string, o Offer) (who Identity, ok bool, err error) {
 	p, ok, err := s.active(ctx, name)
 	if err != nil || !ok {
@@ -340,7 +340,7 @@ func (s *Store) holds(ctx context.Context, name string, o Offer) (who Identity, 
 	return who, true, nil
 }
 
-// holder returns the directory's user with a fingerprint according to the last answer, "" for none.
+// holder returns the directory's user with a fingerprint according to the last answer, "" if there is none.
 func (s *Store) holder(ctx context.Context, fingerprint string) (string, error) {
 	var name string
 	err := s.db.QueryRowContext(ctx, `SELECT principal FROM directory WHERE ' ' || keys || ' ' LIKE '% ' || ? || '|%' ORDER BY fetched DESC LIMIT 1`, fingerprint).Scan(&name)
@@ -350,7 +350,7 @@ func (s *Store) holder(ctx context.Context, fingerprint string) (string, error) 
 	return name, err
 }
 
-// SignIn reports who gives a name and the password that it has in the directory. ok is false if it is not theirs. Too many wrong passwords for one
+// SignIn returns the identity for a name and its password in the directory. ok is false if the password is wrong. Too many wrong passwords for one
 // name from one address within a quarter of an hour are fault.Busy, as is a directory that gives no answer.
 func (s *Store) SignIn(ctx context.Context, name, password, from string) (who Identity, ok bool, err error) {
 	s.asks.mu.Lock()
@@ -380,7 +380,7 @@ func (s *Store) SignIn(ctx context.Context, name, password, from string) (who Id
 	return s.ForSession(ctx, principal, from)
 }
 
-// guesser identifies the source of guesses, so that wrong passwords from elsewhere lock nobody out.
+// guesser identifies the source of guesses, so that wrong passwords from elsewhere do not lock anybody out.
 func guesser(name, from string) string {
 	if host, _, err := net.SplitHostPort(from); err == nil {
 		from = host
@@ -404,7 +404,7 @@ func (s *Store) guessed(name string) {
 	a.wrong[name] = g
 }
 
-// keyOfDirectory reports whether the directory has the key that authenticated who, for that user, and it is not revoked.
+// keyOfDirectory reports whether the directory has, for that user, the key that authenticated who, and the key is not revoked.
 func (s *Store) keyOfDirectory(ctx context.Context, who Identity) (bool, error) {
 	k, _, ok, err := s.directoryUser(ctx, who.Name)
 	if err != nil || !ok {
@@ -422,7 +422,7 @@ func (s *Store) keyOfDirectory(ctx context.Context, who Identity) (bool, error) 
 type DirectoryUser struct {
 	Entry
 	Rights []GroupRight
-	// Fingerprints are those of the keys that may log in, Unusable is how many may not.
+	// Fingerprints are the fingerprints of the keys that may log in, Unusable is the number of keys that may not.
 	Fingerprints []string
 	Unusable     int
 }

@@ -13,7 +13,7 @@ type UserDocument struct {
 	Version int       `json:"version"`
 	User    Principal `json:"user"`
 	Keys    []Key     `json:"keys"`
-	// Certificates are those that logged in and have not expired.
+	// Certificates are the certificates that logged in and have not expired.
 	Certificates []Certificate `json:"certificates"`
 	Tokens       []Token       `json:"tokens"`
 	Grants       []Grant       `json:"grants"`
@@ -31,7 +31,8 @@ type Tokens struct {
 	Tokens  []Token `json:"tokens"`
 }
 
-// TokenDocument is printed by  token create --json. It is the only place that ever holds the secret.
+// TokenDocument is printed by token create --json. It is the only place that ever contains the
+// secret.
 type TokenDocument struct {
 	Version int    `json:"version"`
 	Token   Token  `json:"token"`

@@ -9,19 +9,19 @@ import (
 	"corpus-git/project"
 )
 
-// Grant is one right of one principal on one project.
+// Grant is one permission of one principal on one project.
 type Grant struct {
 	Project   project.Name `json:"project"`
 	Principal string       `json:"principal"`
-	// Key is Principal again, under the name that it had when rights were those of keys.
+	// Key is Principal again, under the name that it had when keys had permissions.
 	Key     string        `json:"key"`
 	Right   project.Right `json:"right"`
 	Added   time.Time     `json:"added"`
 	AddedBy string        `json:"added_by"`
 }
 
-// Grant gives a principal a right on a project; granting it twice changes nothing. An unknown principal is fault.Refused.
-// Whether the project exists is the caller's matter.
+// Grant gives a principal a permission on a project; granting it twice changes nothing. An unknown principal is
+// fault.Refused. The caller checks whether the project exists.
 func (s *Store) Grant(ctx context.Context, by Identity, name project.Name, principal string, right project.Right) error {
 	err := s.grant(ctx, by, name, principal, right)
 	return s.record(ctx, by, "access grant", string(name), printable.Clip(principal, 200)+" "+string(right), err)
@@ -47,7 +47,7 @@ func checkGrant(name project.Name, right project.Right) error {
 	return err
 }
 
-// Revoke removes a permission. One that was not granted is fault.Refused.
+// Revoke removes a permission. A permission that was not granted is fault.Refused.
 func (s *Store) Revoke(ctx context.Context, by Identity, name project.Name, principal string, right project.Right) error {
 	err := s.revoke(ctx, name, principal, right)
 	return s.record(ctx, by, "access revoke", string(name), printable.Clip(principal, 200)+" "+string(right), err)
@@ -81,12 +81,12 @@ func (s *Store) RevokeAll(ctx context.Context, by Identity, name project.Name) e
 	return s.record(ctx, by, "access revoke", string(name), "all", err)
 }
 
-// ListGrants returns the grants of a project, or of all projects for "", by project, principal and right.
+// ListGrants returns the grants of a project, or of all projects for "", ordered by project, principal and permission.
 func (s *Store) ListGrants(ctx context.Context, name project.Name) ([]Grant, error) {
 	return s.grants(ctx, `SELECT project, principal, right, added, added_by FROM grants WHERE ?1 = '' OR project = ?1 ORDER BY project, principal, right`, string(name))
 }
 
-// GrantsOf returns the grants of a principal, by project and right.
+// GrantsOf returns the grants of a principal, ordered by project and permission.
 func (s *Store) GrantsOf(ctx context.Context, principal string) ([]Grant, error) {
 	return s.grants(ctx, `SELECT project, principal, right, added, added_by FROM grants WHERE principal = ? ORDER BY project, right`, principal)
 }

@@ -18,28 +18,28 @@ import (
 type Key struct {
 	// Name is what people call it.
 	Name string `json:"name"`
-	// Principal is whose key it is.
+	// Principal is the principal that the key belongs to.
 	Principal string `json:"principal"`
 	// Fingerprint is the key's SHA-256 as OpenSSH prints it: "SHA256:" and 43 characters of base64.
 	Fingerprint string `json:"fingerprint"`
 	// Type is the algorithm, such as ssh-ed25519.
 	Type string `json:"type"`
-	// Comment stood behind the key in its file.
+	// Comment is the text after the key in its file.
 	Comment string `json:"comment,omitempty"`
 	// Admin reports that its principal has all permissions on every project.
 	Admin bool `json:"admin"`
-	// Expires is when it stops being valid; zero is never.
+	// Expires is when it stops being valid; zero means never.
 	Expires time.Time `json:"expires,omitzero"`
 	Added   time.Time `json:"added"`
 	AddedBy string    `json:"added_by"`
-	// LastUsed is zero for a key that never logged in; it is exact to a minute.
+	// LastUsed is zero for a key that never logged in; it is accurate to a minute.
 	LastUsed time.Time `json:"last_used,omitzero"`
 }
 
-// MinRSABits is the size below which an RSA key is refused, OpenSSH's own bound being 1024.
+// MinRSABits is the size below which an RSA key is refused, OpenSSH's own limit is 1024.
 const MinRSABits = 2048
 
-// maxKeyText bounds what a key file may hold; a 16,384-bit RSA key takes 2.8 kB.
+// maxKeyText limits the size of a key file; a 16,384-bit RSA key takes 2.8 kB.
 const maxKeyText = 64 << 10
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$`)
@@ -56,8 +56,8 @@ func ParseName(s string) (string, error) {
 // Fingerprint returns the SHA-256 fingerprint of a key as OpenSSH prints it.
 func Fingerprint(k ssh.PublicKey) string { return ssh.FingerprintSHA256(k) }
 
-// ParsePublicKey reads exactly one public key in the form of an authorized_keys line (sshd(8), "AUTHORIZED_KEYS FILE
-// FORMAT"), which is also that of a .pub file. Empty lines and comments around it are skipped. Options, certificates,
+// ParsePublicKey reads exactly one public key in the format of an authorized_keys line (sshd(8), "AUTHORIZED_KEYS FILE
+// FORMAT"), which is also the format of a .pub file. Empty lines and comments around it are skipped. Options, certificates,
 // DSA and short RSA keys are refused with the reason.
 func ParsePublicKey(text []byte) (key ssh.PublicKey, comment string, err error) {
 	bad := func(format string, args ...any) *fault.Error {
@@ -146,15 +146,15 @@ type Identity struct {
 	// Fingerprint is what authenticated: the fingerprint of a key, "token:" and the ID of a token, "cert:" and the SHA-256 of a
 	// certificate, or "session"; "" for a local user.
 	Fingerprint string
-	// Admin may do everything.
+	// Admin allows everything.
 	Admin bool
-	// ReadOnly may change nothing.
+	// ReadOnly forbids changes.
 	ReadOnly bool
 	// From is the address of the peer, or "local".
 	From string
 }
 
-// String names the identity in messages: "marie", or "root (local)".
+// String returns the identity for messages: "marie", or "root (local)".
 func (i Identity) String() string {
 	if i.Fingerprint == "" && i.From != "" {
 		return fmt.Sprintf("%s (%s)", i.Name, i.From)
@@ -162,20 +162,20 @@ func (i Identity) String() string {
 	return i.Name
 }
 
-// Local returns the identity of a user of this machine who may open the state directory, and so may do everything.
+// Local returns the identity of a user of this machine who may open the state directory, and therefore may do everything.
 func Local(user string) Identity { return Identity{Name: user, Admin: true, From: local} }
 
-// local is where a Local identity is from; one whose session of the pages is used from an address has that behind it.
+// local is From of a Local identity; for a session of the web pages the address is appended.
 const local = "local"
 
-// LocalAt is Local, for a session of the pages that is used from an address.
+// LocalAt is Local, for a session of the web pages that is used from an address.
 func LocalAt(user, address string) Identity {
 	who := Local(user)
 	who.From += ", " + address
 	return who
 }
 
-// IsLocal reports whether a recorded identity was Local or LocalAt. Nobody else has no fingerprint and is from there.
+// IsLocal reports whether a recorded identity was Local or LocalAt. No other identity has no fingerprint and this From.
 func IsLocal(fingerprint, from string) bool {
 	return fingerprint == "" && (from == local || strings.HasPrefix(from, local+", "))
 }

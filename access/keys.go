@@ -15,17 +15,17 @@ import (
 // NewKey is a key to add.
 type NewKey struct {
 	Name string
-	// Principal is whose it becomes; "" makes a principal of the key's name, which goes with it (Implied).
+	// Principal is the principal that it is added to; "" creates a principal with the key's name, which is removed with the key (Implied).
 	Principal string
-	// Text is what ParsePublicKey reads.
+	// Text is the input of ParsePublicKey.
 	Text []byte
-	// Admin makes the new principal an administrator; it goes with Principal "" only.
+	// Admin makes the new principal an administrator; it is valid with Principal "" only.
 	Admin bool
-	// Expires ends it; zero is never.
+	// Expires is when it stops being valid; zero means never.
 	Expires time.Time
 }
 
-// AddKey is AddKeyTo for a principal of its own.
+// AddKey is AddKeyTo for a new principal.
 func (s *Store) AddKey(ctx context.Context, by Identity, name string, text []byte, admin bool) (Key, error) {
 	return s.AddKeyTo(ctx, by, NewKey{Name: name, Text: text, Admin: admin})
 }
@@ -77,7 +77,7 @@ func (s *Store) addKey(ctx context.Context, by Identity, n NewKey) (Key, error) 
 	return k, tx.Commit()
 }
 
-// unknownKey refuses a name or a key that is there already.
+// unknownKey refuses a name or a key that exists already.
 func unknownKey(ctx context.Context, tx *sql.Tx, k Key) error {
 	var other string
 	switch err := tx.QueryRowContext(ctx, `SELECT name FROM keys WHERE name = ? OR fingerprint = ? ORDER BY fingerprint = ? DESC`, k.Name, k.Fingerprint, k.Fingerprint).Scan(&other); {
@@ -91,7 +91,7 @@ func unknownKey(ctx context.Context, tx *sql.Tx, k Key) error {
 	return fault.New(fault.Refused, "key add", "this key already exists as %s", other)
 }
 
-// ownerOf looks up whose a new key is to be, or makes a principal of its name.
+// ownerOf looks up the principal of a new key, or creates one with the key's name.
 func ownerOf(ctx context.Context, tx *sql.Tx, k *Key) error {
 	if k.Principal != "" {
 		if k.Admin {
@@ -122,7 +122,7 @@ func nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// RemoveKey removes a key. A principal that was made for its first key (Implied) is removed with its last one, with its tokens and grants.
+// RemoveKey removes a key. A principal that was created for its first key (Implied) is removed with its last one, with its tokens and grants.
 // Running sessions continue; their next request is refused. An unknown name is fault.Refused.
 func (s *Store) RemoveKey(ctx context.Context, by Identity, name string) error {
 	return s.record(ctx, by, "key remove", "", printable.Clip(name, 200), s.removeKey(ctx, name))
@@ -171,7 +171,7 @@ func scanKey(row interface{ Scan(...any) error }) (k Key, err error) {
 	return k, nil
 }
 
-// ListKeys returns all keys by name.
+// ListKeys returns all keys, ordered by name.
 func (s *Store) ListKeys(ctx context.Context) ([]Key, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT `+keyColumns+keyTables+`ORDER BY k.name`)
 	if err != nil {
@@ -198,7 +198,8 @@ func (s *Store) FindByName(ctx context.Context, name string) (Key, error) {
 	return k, err
 }
 
-// FindByKey looks a public key up, by its whole content. ok is false for a key that may not log in: a stranger's, one that has expired or is revoked, or that of a disabled principal.
+// FindByKey looks up a public key, by its whole content. ok is false for a key that may not log in: an unknown one, one that has expired or is revoked, or that of a disabled
+// principal.
 func (s *Store) FindByKey(ctx context.Context, pub ssh.PublicKey) (k Key, ok bool, err error) {
 	if checkKey(pub) != nil {
 		return Key{}, false, nil

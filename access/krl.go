@@ -15,17 +15,17 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// maxRevoked bounds a file of revoked keys.
+// maxRevoked limits the size of a file of revoked keys.
 const maxRevoked = 16 << 20
 
-// revocations are the keys and certificates that must not log in. A nil one revokes nothing.
+// revocations holds the keys and certificates that must not log in. A nil one revokes nothing.
 type revocations struct {
 	keys         map[string]bool // by their whole content
 	sha1, sha256 map[string]bool
 	certificates []revokedOf
 }
 
-// revokedOf are certificates of one CA, of any where ca is empty.
+// revokedOf are certificates of one CA, or of any if ca is empty.
 type revokedOf struct {
 	ca      []byte
 	ranges  [][2]uint64
@@ -38,7 +38,7 @@ type bitmap struct {
 	bits   *big.Int
 }
 
-// parseRevocations reads what sshd reads as RevokedKeys: a list of public keys, one a line, or a KRL as  ssh-keygen -k  makes it.
+// parseRevocations reads the format of sshd's RevokedKeys: a list of public keys, one a line, or a KRL as ssh-keygen -k makes it.
 func parseRevocations(text []byte) (*revocations, error) {
 	r := &revocations{keys: map[string]bool{}, sha1: map[string]bool{}, sha256: map[string]bool{}}
 	if bytes.HasPrefix(text, []byte(krlMagic)) {
@@ -60,7 +60,7 @@ func parseRevocations(text []byte) (*revocations, error) {
 	return r, nil
 }
 
-// krlMagic begins a KRL: OpenSSH, PROTOCOL.krl, where all of the numbers below are from.
+// krlMagic is the beginning of a KRL: OpenSSH, PROTOCOL.krl, which also defines all of the numbers below.
 const krlMagic = "SSHKRL\n\x00"
 
 const (
@@ -80,7 +80,7 @@ const (
 
 var errKRL = errors.New("the KRL is truncated or damaged")
 
-// wire reads SSH's types (RFC 4251, 5) one after the other; after the first fault it gives zeros.
+// wire reads SSH's types (RFC 4251, 5) one after the other; after the first error it returns zeros.
 type wire struct {
 	b   []byte
 	err error
@@ -140,7 +140,7 @@ func (r *revocations) krl(text []byte) error {
 			addAll(section, r.sha1)
 		case krlSHA256:
 			addAll(section, r.sha256)
-		case krlSignature: // obsolete: OpenSSH makes none, and checks none any more
+		case krlSignature: // obsolete: OpenSSH writes none, and no longer checks any
 			w.string()
 		case krlExtension:
 			if err := krlExtensionIn(section); err != nil {
@@ -200,7 +200,7 @@ func (r *revocations) krlCertificates(w *wire) error {
 	return w.err
 }
 
-// has reports whether a key is revoked; of a certificate, itself, its key or its CA.
+// has reports whether a key is revoked; for a certificate: itself, its key or its CA.
 func (r *revocations) has(key ssh.PublicKey) bool {
 	if r == nil {
 		return false
@@ -223,7 +223,7 @@ func (r *revocations) has(key ssh.PublicKey) bool {
 	return false
 }
 
-// has reports whether a certificate is revoked. A CA that gives no serials writes 0, which no list means (OpenSSH, krl.c).
+// has reports whether a certificate is revoked. A CA that assigns no serials writes 0, which no list matches (OpenSSH, krl.c).
 func (of revokedOf) has(cert *ssh.Certificate) bool {
 	if of.ids[cert.KeyId] {
 		return true
@@ -260,7 +260,7 @@ type revokedFile struct {
 	known *revocations
 }
 
-// read returns what the file holds now. While it can't be read nobody may log in with a key, as with OpenSSH's sshd.
+// read returns the current contents of the file. While it can't be read, nobody may log in with a key, as with OpenSSH's sshd.
 func (f *revokedFile) read() (*revocations, error) {
 	if f.path == "" {
 		return nil, nil

@@ -11,10 +11,10 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// Kind is what a principal is.
+// Kind is the kind of a principal.
 type Kind string
 
-// The kinds of principals. They have the same rights; people read the difference.
+// The kinds of principals. They have the same permissions; the difference is for people only.
 const (
 	Person Kind = "person"
 	Bot    Kind = "bot"
@@ -30,22 +30,22 @@ func ParseKind(s string) (Kind, error) {
 	return "", fault.New(fault.Usage, "kind", "unknown kind of user %q", s).WithHint("one of: person, bot, agent")
 }
 
-// Principal is who holds rights: a person, a bot or an agent, whichever key, token, certificate or directory it comes with.
+// Principal has permissions: a person, a bot or an agent, whichever key, token, certificate or directory it authenticates with.
 type Principal struct {
 	Name  string `json:"name"`
 	Kind  Kind   `json:"kind"`
 	Email string `json:"email,omitempty"`
 	// Admin principals have all permissions on every project.
 	Admin bool `json:"admin"`
-	// Disabled principals cannot log in; their keys, tokens and grants stay.
+	// Disabled principals cannot log in; their keys, tokens and grants are kept.
 	Disabled bool `json:"disabled"`
-	// Implied principals were made for their first key, and go with their last one.
+	// Implied principals were created for their first key, and are removed with their last one.
 	Implied bool      `json:"implied"`
 	Added   time.Time `json:"added"`
 	AddedBy string    `json:"added_by"`
 }
 
-// Change is what SetPrincipal changes; nil stays.
+// Change is what SetPrincipal changes; nil fields stay unchanged.
 type Change struct {
 	Kind            *Kind
 	Email           *string
@@ -71,8 +71,8 @@ func checkEmail(s string) error {
 	return nil
 }
 
-// AddPrincipal adds one. A principal that was made for a key (Implied) becomes one of its own, with its keys and rights; any other one
-// of that name is fault.Refused. Added, AddedBy and Implied of p are ignored.
+// AddPrincipal adds a principal. A principal that was created for a key (Implied) becomes an independent one, with its keys and
+// permissions; any other existing one with that name is fault.Refused. Added, AddedBy and Implied of p are ignored.
 func (s *Store) AddPrincipal(ctx context.Context, by Identity, p Principal) (Principal, error) {
 	p, err := s.addPrincipal(ctx, by, p)
 	object := printable.Clip(p.Name, 200)
@@ -107,7 +107,7 @@ func (s *Store) addPrincipal(ctx context.Context, by Identity, p Principal) (Pri
 	return s.FindPrincipal(ctx, p.Name)
 }
 
-// SetPrincipal changes one. An unknown name is fault.Refused.
+// SetPrincipal changes a principal. An unknown name is fault.Refused.
 func (s *Store) SetPrincipal(ctx context.Context, by Identity, name string, c Change) (Principal, error) {
 	action := "user set"
 	if c.Disabled != nil {
@@ -168,7 +168,7 @@ func (s *Store) FindPrincipal(ctx context.Context, name string) (Principal, erro
 	return p, err
 }
 
-// ListPrincipals returns all principals by name.
+// ListPrincipals returns all principals, ordered by name.
 func (s *Store) ListPrincipals(ctx context.Context) ([]Principal, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT `+principalColumns+` FROM principals ORDER BY name`)
 	if err != nil {

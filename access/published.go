@@ -13,18 +13,18 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// maxPublished is how many keys one address may give.
+// maxPublished is the maximum number of keys from one address.
 const maxPublished = 50
 
 // Published is a key that a host publishes.
 type Published struct {
 	Key
-	// Text is what NewKey.Text takes.
+	// Text is for NewKey.Text.
 	Text []byte `json:"-"`
 }
 
-// FetchKeys reads the keys that a host publishes for a user, such as https://HOST/USER.keys of GitHub, GitLab and Gitea: one a line, as in
-// authorized_keys. It uses HTTPS only, follows redirects on the same host only, and ends within ten seconds. A line that is not an
+// FetchKeys reads the keys that a host publishes for a user, such as https://HOST/USER.keys of GitHub, GitLab and Gitea: one per line, as
+// in authorized_keys. It uses only HTTPS, follows redirects only on the same host, and ends within ten seconds. A line that is not an
 // acceptable key is an error.
 func FetchKeys(ctx context.Context, client *http.Client, address string) ([]Published, error) {
 	bad := func(format string, args ...any) *fault.Error {

@@ -13,7 +13,7 @@ import (
 	"corpus-git/project"
 )
 
-// Prefixes of Identity.Fingerprint where no key authenticated.
+// Prefixes of Identity.Fingerprint if it was not a key that authenticated.
 const (
 	tokenCredential   = "token:"
 	sessionCredential = "session"
@@ -24,15 +24,15 @@ const (
 type Authority interface {
 	// FindByToken returns the identity for an API token.
 	FindByToken(ctx context.Context, secret, from string) (who Identity, ok bool, err error)
-	// ForSession returns the identity for a session of the pages, by the name of its principal.
+	// ForSession returns the identity for a session of the web pages, by the name of its principal.
 	ForSession(ctx context.Context, name, from string) (who Identity, ok bool, err error)
 	// Can reports whether an identity has a permission on a project.
 	Can(ctx context.Context, who Identity, name project.Name, want project.Right) (bool, error)
-	// Rights returns those on all projects, looked up at once.
+	// Rights returns the permissions on all projects, looked up together.
 	Rights(ctx context.Context, who Identity) (Rights, error)
 	// IsAdmin reports whether an identity is an admin.
 	IsAdmin(ctx context.Context, who Identity) (bool, error)
-	// Valid reports whether the credential of an identity would still be accepted: long responses check it from time to time.
+	// Valid reports whether the credential of an identity would still be accepted: long responses check it periodically.
 	Valid(ctx context.Context, who Identity) (bool, error)
 	// Used records that a credential was used, at most once a minute.
 	Used(ctx context.Context, credential string) error
@@ -40,7 +40,7 @@ type Authority interface {
 
 var _ Authority = (*Store)(nil)
 
-// ForSession returns the identity for a session of the pages, by the name of its principal. ok is false if there is none, or it is
+// ForSession returns the identity for a session of the web pages, by the name of its principal. ok is false if there is none, or it is
 // disabled.
 func (s *Store) ForSession(ctx context.Context, name, from string) (who Identity, ok bool, err error) {
 	p, ok, err := s.active(ctx, name)
@@ -68,7 +68,7 @@ func (s *Store) active(ctx context.Context, name string) (p Principal, ok bool, 
 	return p, true, nil
 }
 
-// scope returns the scope of a credential; ok is false for one that is not valid any more.
+// scope returns the scope of a credential; ok is false for one that is no longer valid.
 func (s *Store) scope(ctx context.Context, who Identity) (scope Scope, ok bool, err error) {
 	now := s.now().UnixNano()
 	switch id, isToken := strings.CutPrefix(who.Fingerprint, tokenCredential); {
@@ -115,7 +115,7 @@ func (s *Store) Can(ctx context.Context, who Identity, name project.Name, want p
 	return err == nil && r.Can(name, want), err
 }
 
-// Rights are those that an identity holds at one moment, on all projects.
+// Rights are the permissions of an identity on all projects at one moment.
 type Rights struct {
 	all        bool
 	everywhere []project.Right
@@ -129,12 +129,12 @@ func (r Rights) Can(name project.Name, want project.Right) bool {
 	return want != "" && r.scope.Allows(name, want) && (r.all || slices.ContainsFunc(r.everywhere, grants) || slices.ContainsFunc(r.on[name], grants))
 }
 
-// Rights looks all of an identity's rights up at once; see Can.
+// Rights looks up all permissions of an identity together; see Can.
 func (s *Store) Rights(ctx context.Context, who Identity) (Rights, error) {
 	return s.rights(ctx, who, `TRUE`)
 }
 
-// rights returns those on the projects whose grants a condition chooses.
+// rights returns the permissions on the projects whose grants match a condition.
 func (s *Store) rights(ctx context.Context, who Identity, which string, args ...any) (Rights, error) {
 	if who.Name == "" {
 		return Rights{}, nil
@@ -198,7 +198,8 @@ func (s *Store) IsAdmin(ctx context.Context, who Identity) (bool, error) {
 	return ok && p.Admin, err
 }
 
-// Valid reports whether an identity is still one: its key, token or session has not ended, and its principal is not disabled. A local one always is.
+// Valid reports whether an identity is still valid: its key, token or session has not ended, and its principal is not disabled. A local one always
+// is.
 func (s *Store) Valid(ctx context.Context, who Identity) (bool, error) {
 	if who.Name == "" || who.Fingerprint == "" {
 		return who.Name != "", nil
@@ -211,7 +212,7 @@ func (s *Store) Valid(ctx context.Context, who Identity) (bool, error) {
 	return ok, err
 }
 
-// Used notes that a credential (Identity.Fingerprint) was used, at most once a minute.
+// Used records that a credential (Identity.Fingerprint) was used, at most once a minute.
 func (s *Store) Used(ctx context.Context, credential string) error {
 	table, column := "keys", "fingerprint"
 	if id, ok := strings.CutPrefix(credential, tokenCredential); ok {

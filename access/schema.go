@@ -8,8 +8,8 @@ var schema = []string{
 			added INTEGER NOT NULL, added_by TEXT NOT NULL, PRIMARY KEY (project, key, right))`,
 	`CREATE INDEX grants_key ON grants(key)`,
 
-	// Each key becomes a principal of its name, with the key's rights. The old tables go in the order of their references: a table that is dropped
-	// empties those that refer to it.
+	// Each key becomes a principal of its name, with the key's permissions. The old tables are dropped in the order of their references: a table
+	// that is dropped empties those that refer to it.
 	`CREATE TABLE principals (name TEXT PRIMARY KEY, kind TEXT NOT NULL, email TEXT NOT NULL, admin INTEGER NOT NULL, disabled INTEGER NOT NULL,
 			implied INTEGER NOT NULL, added INTEGER NOT NULL, added_by TEXT NOT NULL)`,
 	`INSERT INTO principals(name, kind, email, admin, disabled, implied, added, added_by) SELECT name, 'person', '', admin, 0, 1, added, added_by FROM keys`,

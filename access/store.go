@@ -12,7 +12,7 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// Store is the principals, keys, tokens and grants in the state database.
+// Store manages the principals, keys, tokens and grants in the state database.
 type Store struct {
 	db    *sql.DB
 	batch *db.Batch
@@ -22,7 +22,7 @@ type Store struct {
 	asks  asks
 }
 
-// Open prepares the tables. The database stays the caller's to close.
+// Open prepares the tables. The caller closes the database.
 func Open(ctx context.Context, d *sql.DB, log *audit.Log, now func() time.Time) (*Store, error) {
 	err := db.Migrate(ctx, d, "access", schema)
 	if err != nil {

@@ -17,23 +17,23 @@ import (
 	"corpus-git/project"
 )
 
-// TokenPrefix begins every token, so that people and secret scanners recognise one.
+// TokenPrefix is the prefix of every token, so that people and secret scanners recognise one.
 const TokenPrefix = "cgt_"
 
 // MaxTokenLife is the longest validity of a token.
 const MaxTokenLife = 366 * 24 * time.Hour
 
-// Scope limits a credential to a part of its principal's permissions. The zero Scope has no limit.
+// Scope limits a credential to a part of its principal's permissions. The zero Scope sets no limit.
 type Scope struct {
-	// Projects are those that it may be used for; none is all.
+	// Projects are the projects that it may be used for; none means all.
 	Projects []project.Name `json:"projects,omitempty"`
-	// Rights are those that it may use; none is all.
+	// Rights are the permissions that it may use; none means all.
 	Rights []project.Right `json:"rights,omitempty"`
-	// ReadOnly credentials change nothing.
+	// ReadOnly credentials cannot change anything.
 	ReadOnly bool `json:"read_only"`
 }
 
-// Allows reports whether the scope leaves a right on a project.
+// Allows reports whether the scope includes a permission on a project.
 func (s Scope) Allows(name project.Name, want project.Right) bool {
 	if len(s.Projects) > 0 && !slices.Contains(s.Projects, name) || s.ReadOnly && want != project.Read && want != project.Configure {
 		return false
@@ -41,17 +41,17 @@ func (s Scope) Allows(name project.Name, want project.Right) bool {
 	return len(s.Rights) == 0 || slices.ContainsFunc(s.Rights, func(has project.Right) bool { return has.Grants(want) })
 }
 
-// allowsAll reports whether the scope leaves what is not a project's: users, keys, the machine.
+// allowsAll reports whether the scope includes what does not belong to a project: users, keys, the machine.
 func (s Scope) allowsAll() bool {
 	return len(s.Projects) == 0 && !s.ReadOnly && (len(s.Rights) == 0 || slices.Contains(s.Rights, project.Admin))
 }
 
-// Token is a secret that a program sends in place of a key. Only its holder knows the secret itself.
+// Token is a secret that a program sends instead of a key. Only its holder knows the secret itself.
 type Token struct {
 	// ID names the token in messages and in the audit log; it is not a secret.
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Principal is whose rights it has, as far as the Scope leaves them.
+	// Principal is the principal whose permissions it has, within the Scope.
 	Principal string `json:"principal"`
 	Scope
 	Expires  time.Time `json:"expires"`
@@ -60,9 +60,9 @@ type Token struct {
 	LastUsed time.Time `json:"last_used,omitzero"`
 }
 
-// AddToken makes a token and returns its secret, which is not stored: 256 random bits, of which the database has the SHA-256. ID, Added,
-// AddedBy and LastUsed of t are ignored. A name that the principal's tokens have already, and a validity longer than MaxTokenLife, are
-// refused.
+// AddToken creates a token and returns its secret, which is not stored: 256 random bits, of which the database holds the SHA-256. ID,
+// Added, AddedBy and LastUsed of t are ignored. A name that one of the principal's tokens already has, and a validity longer than
+// MaxTokenLife, are refused.
 func (s *Store) AddToken(ctx context.Context, by Identity, t Token) (Token, string, error) {
 	t, secret, err := s.addToken(ctx, by, t)
 	object := printable.Clip(t.Principal, 200) + " " + printable.Clip(t.Name, 200)
@@ -136,7 +136,7 @@ func (s *Store) revokeToken(ctx context.Context, by Identity, principal, token s
 	return fault.New(fault.Refused, "token", "%s has no token \"%s\"", printable.Clip(principal, 200), printable.Clip(token, 200)).WithHint("see them with  corpus-git token list")
 }
 
-// noToken refuses a token as the credential: a stolen one could create others that outlive it, or revoke others.
+// noToken refuses requests authenticated by a token: a stolen one could create others that outlive it, or revoke others.
 func noToken(by Identity, action string) error {
 	if !strings.HasPrefix(by.Fingerprint, tokenCredential) {
 		return nil
@@ -144,7 +144,7 @@ func noToken(by Identity, action string) error {
 	return fault.New(fault.Refused, action, "tokens cannot create or revoke tokens").WithHint("use a key, or log in to the web pages")
 }
 
-// ListTokens returns the tokens of a principal, or of all for "", by principal and name. Expired ones are among them.
+// ListTokens returns the tokens of a principal, or of all for "", ordered by principal and name, including expired ones.
 func (s *Store) ListTokens(ctx context.Context, principal string) ([]Token, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT `+tokenColumns+` FROM tokens WHERE ?1 = '' OR principal = ?1 ORDER BY principal, name`, principal)
 	if err != nil {
@@ -201,7 +201,7 @@ func (s *Store) FindByToken(ctx context.Context, secret, from string) (who Ident
 	return who, err == nil, err
 }
 
-// hashed returns what the database knows of a token. It is long and random, so a plain hash tells nothing.
+// hashed returns what the database stores for a token. A token is long and random, so a plain hash reveals nothing.
 func hashed(secret string) string {
 	h := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(h[:])

@@ -22,7 +22,7 @@ import (
 	"corpus-git/layout"
 )
 
-// gitSkipped are names in a git directory that belong to pushes being received or files being written.
+// gitSkipped reports names in a git directory that belong to pushes being received or files being written.
 func gitSkipped(p string) bool {
 	base := filepath.Base(p)
 	if strings.HasSuffix(base, ".lock") || strings.HasPrefix(base, "tmp_") || strings.HasPrefix(base, ".tmp-") {
@@ -34,7 +34,7 @@ func gitSkipped(p string) bool {
 // inObjects reports whether a path below the folder git/ is in an object store, or is one.
 func inObjects(p string) bool { return slices.Contains(strings.Split(p, "/"), "objects") }
 
-// stateSkipped are names in the state directory that belong to this process, to running commands, or to single projects.
+// stateSkipped reports names in the state directory that belong to this process, to running commands, or to single projects.
 func stateSkipped(state layout.State, p string) bool {
 	top, _, _ := strings.Cut(p, "/")
 	for _, path := range []string{
@@ -49,7 +49,7 @@ func stateSkipped(state layout.State, p string) bool {
 }
 
 // dir writes folders and files below base, named relative to it, nil for all of them, as prefix/name. skip is called for each path below
-// base; what is in a skipped folder is skipped with it only where skip says so for each.
+// base; the contents of a skipped folder are skipped only if skip returns true for each of them.
 func (w *writer) dir(ctx context.Context, base string, names []string, prefix string, skip func(string) bool) error {
 	d, err := w.fs.OpenDir(base)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -94,7 +94,7 @@ func (w *writer) dir(ctx context.Context, base string, names []string, prefix st
 	return nil
 }
 
-// top writes a folder without what is in it.
+// top writes a folder without its contents.
 func (w *writer) top(ctx context.Context, base, name, prefix string) error {
 	d, err := w.fs.OpenDir(base)
 	if err != nil {
@@ -109,7 +109,7 @@ func (w *writer) top(ctx context.Context, base, name, prefix string) error {
 	return w.one(ctx, d, &e, map[uint32]string{}, prefix)
 }
 
-// scan lists a folder with all in it, or a single file.
+// scan lists a folder with all its contents, or a single file.
 func scan(ctx context.Context, d vfs.Dir, name string, st vfs.Stat) ([]tree.Entry, error) {
 	if !st.IsDir() {
 		e := tree.EntryOf(name, st)
@@ -129,7 +129,7 @@ func scan(ctx context.Context, d vfs.Dir, name string, st vfs.Stat) ([]tree.Entr
 	return found.Entries, nil
 }
 
-// one writes one entry. Sockets are left out: their processes do not run after a restore.
+// one writes one entry. Sockets are omitted, since their processes are not running after a restore.
 func (w *writer) one(ctx context.Context, d vfs.Dir, e *tree.Entry, leaders map[uint32]string, prefix string) error {
 	if e.Type() == syscall.S_IFSOCK {
 		return nil
@@ -175,10 +175,10 @@ func (w *writer) one(ctx context.Context, d vfs.Dir, e *tree.Entry, leaders map[
 	return nil
 }
 
-// scanners is how many goroutines list folders.
+// scanners is the number of goroutines that list folders.
 const scanners = 2
 
-// padded is a file at exactly the size that its header says: truncated content is padded with zeros, appended content is left out.
+// padded is a file of exactly the size in its header: truncated content is padded with zeros, appended content is omitted.
 type padded struct {
 	r           io.Reader
 	left, short int64
@@ -205,7 +205,7 @@ func (p *padded) Read(b []byte) (int, error) {
 // accountNames are the names of users and groups, looked up once each.
 type accountNames struct{ users, groups map[int]string }
 
-// fill names the owner and group of an entry, where they have names.
+// fill sets the names of the owner and group of an entry, if they have names.
 func (a accountNames) fill(h *tar.Header) {
 	name, ok := a.users[h.Uid]
 	if !ok {

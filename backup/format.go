@@ -30,10 +30,10 @@ const (
 	stateDir     = "state"
 )
 
-// maxDocument bounds the JSON documents of a backup.
+// maxDocument limits the size of the JSON documents of a backup.
 const maxDocument = 64 << 20
 
-// Head is the first entry: what is known before the rest is written.
+// Head is the first entry: the data known before the rest is written.
 type Head struct {
 	Version  int       `json:"version"`
 	Program  string    `json:"program"` // release of corpus-git
@@ -44,16 +44,16 @@ type Head struct {
 	Data     bool      `json:"data"`
 }
 
-// Project is one project of a backup, as it was when it was read.
+// Project is one project of a backup, as it was when read.
 type Project struct {
 	Name   string `json:"name"`
 	Code   string `json:"code,omitempty"`   // commit that was live, "" for none
-	Pillar string `json:"pillar,omitempty"` // the same of the pillar
+	Pillar string `json:"pillar,omitempty"` // the same for the pillar
 	Files  int64  `json:"files"`
 	Bytes  int64  `json:"bytes"`
 }
 
-// Contents is the last entry: what the backup holds.
+// Contents is the last entry: a description of what the backup contains.
 type Contents struct {
 	Head
 	Projects []Project `json:"projects"`
@@ -81,12 +81,12 @@ func (d digest) header(h *tar.Header) {
 
 func (d digest) String() string { return hex.EncodeToString(d.h.Sum(nil)) }
 
-// attribute reports whether a PAX record is one of ours: a reader sees those that encode other fields of the header, too.
+// attribute reports whether a PAX record is one of ours: a reader also sees those that encode other fields of the header.
 func attribute(key string) bool {
 	return len(key) > len("SCHILY.") && key[:len("SCHILY.")] == "SCHILY."
 }
 
-// damaged is the error about a file that is not a backup, or not the one that was written.
+// damaged returns the error for a file that is not a backup, or was changed after it was written.
 func damaged(format string, args ...any) error {
 	return fault.New(fault.Refused, "read the backup", format, args...).WithHint("take another copy of it, or an older backup")
 }
@@ -109,7 +109,7 @@ func document(r io.Reader, size int64, into any) error {
 // entryFunc is called for each entry between the head and the contents, with its content.
 type entryFunc func(h *tar.Header, content io.Reader) error
 
-// read reads a backup, and returns what it holds. Where it returns no error the entries are those that were written, completely.
+// read reads a backup, and returns its contents. If it returns no error, the entries are complete and as written.
 func read(ctx context.Context, r io.Reader, onHead func(Head) error, entry entryFunc) (Contents, error) {
 	var head Head
 	var zero Contents
@@ -158,7 +158,7 @@ func read(ctx context.Context, r io.Reader, onHead func(Head) error, entry entry
 			content := &errorReader{r: io.TeeReader(tr, d.h)}
 			err := entry(h, content)
 			if err == nil {
-				_, err = io.Copy(io.Discard, content) // what entry did not read
+				_, err = io.Copy(io.Discard, content) // skip what entry did not read
 			}
 			if content.err != nil {
 				return zero, broken(content.err)
@@ -172,7 +172,7 @@ func read(ctx context.Context, r io.Reader, onHead func(Head) error, entry entry
 	}
 }
 
-// broken tells a file that can't be read from one that is not a backup.
+// broken distinguishes a file that can't be read from one that is not a backup.
 func broken(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

@@ -37,8 +37,8 @@ func decompressed(r io.Reader) (io.ReadCloser, error) {
 	return d.IOReadCloser(), nil
 }
 
-// Verify reads a whole backup, and returns what it holds. database is called with the path of a temporary copy of its database in the
-// folder dir. Where it returns no error, the backup is as it was written.
+// Verify reads a whole backup, and returns its contents. database is called with the path of a temporary copy of its database in the
+// folder dir. If it returns no error, the backup is as it was written.
 func Verify(ctx context.Context, r io.Reader, dir string, database func(path string) error) (Contents, error) {
 	f, err := os.CreateTemp(dir, "corpus-git-backup-*.db")
 	if err != nil {
@@ -72,9 +72,10 @@ func Verify(ctx context.Context, r io.Reader, dir string, database func(path str
 	return c, nil
 }
 
-// RestoreOptions say what to do where the machine differs.
+// RestoreOptions say what to do if the machine differs.
 type RestoreOptions struct {
-	// MissingToRoot gives files of accounts that this machine does not have to root. Otherwise a backup with such files is refused.
+	// MissingToRoot changes the owner of files of accounts that this machine does not have to root. Otherwise a backup with such files is
+	// refused.
 	MissingToRoot bool
 	// Account finds a user, or a group, of this machine by its name; nil asks the system.
 	Account func(name string, group bool) (id int, ok bool)
@@ -94,7 +95,7 @@ func systemAccount(name string, group bool) (int, bool) {
 	return id, err == nil
 }
 
-// Restored is what a restore did.
+// Restored says what a restore did.
 type Restored struct {
 	Contents
 	// Unowned reports that owners and groups were not restored: this requires root.
@@ -102,7 +103,7 @@ type Restored struct {
 }
 
 // Restore restores a backup to an empty root and state directory. open opens the file, which is read twice: damage, and missing accounts,
-// are found before anything is written. When it returns all of it is durable; after an error root and state have nothing that a server
+// are found before anything is written. On return everything is durable; after an error root and state contain nothing that a server
 // reads.
 func Restore(ctx context.Context, open func() (io.ReadCloser, error), root layout.Root, state layout.State, o RestoreOptions) (Restored, error) {
 	if o.Account == nil {
@@ -125,7 +126,7 @@ type restorer struct {
 	// users and groups are the IDs of accounts here, -1 for one that is missing.
 	users, groups map[string]int
 	done          Restored
-	folders       []folder // in the order in which they came
+	folders       []folder // in the order in which they were read
 }
 
 // folder is one whose attributes are set when its content is complete.
@@ -188,7 +189,7 @@ func (r *restorer) empty() error {
 	return nil
 }
 
-// places returns the folders that a restore makes.
+// places returns the folders that a restore creates.
 func (r *restorer) places() []string {
 	return []string{r.root.Projects(), r.root.Salt(), r.root.Pillar(), r.state.Path()}
 }
@@ -218,7 +219,7 @@ func (r *restorer) note(known map[string]int, name string, group bool) {
 // databaseName is the entry of the database.
 var databaseName = stateDir + "/" + filepath.Base(layout.State("").Database())
 
-// place refuses names outside of the places of a backup.
+// place refuses names outside the folders of a backup.
 func place(h *tar.Header) error {
 	top, below, _ := strings.Cut(strings.TrimSuffix(h.Name, "/"), "/")
 	known := top == projectsDir || top == stateDir || top == rootDir && (below == "salt" || below == "pillar" || strings.HasPrefix(below, "salt/") || strings.HasPrefix(below, "pillar/"))
@@ -295,7 +296,7 @@ func (r *restorer) extract(ctx context.Context, open func() (io.ReadCloser, erro
 	return nil
 }
 
-// target is where an entry is below a temporary folder: root/salt is salt, state/x is x.
+// target returns the path of an entry below a temporary folder: root/salt is salt, state/x is x.
 func target(name string) string {
 	name = strings.TrimSuffix(name, "/")
 	if top, below, _ := strings.Cut(name, "/"); top != projectsDir {
@@ -304,7 +305,7 @@ func target(name string) string {
 	return name
 }
 
-// one makes one entry.
+// one creates one entry.
 func (r *restorer) one(at *tree.Cursor, made map[string]bool, h *tar.Header, content io.Reader) error {
 	rel := target(h.Name)
 	top, _, _ := strings.Cut(h.Name, "/")
@@ -347,7 +348,7 @@ func (r *restorer) one(at *tree.Cursor, made map[string]bool, h *tar.Header, con
 	case tar.TypeFifo, tar.TypeChar, tar.TypeBlock:
 		kind := map[byte]uint32{tar.TypeFifo: syscall.S_IFIFO, tar.TypeChar: syscall.S_IFCHR, tar.TypeBlock: syscall.S_IFBLK}[h.Typeflag]
 		if kind != syscall.S_IFIFO && os.Geteuid() != 0 {
-			return nil // devices are root's to make
+			return nil // only root can create devices
 		}
 		if err := d.Mknod(name, kind|0o600, unix.Mkdev(uint32(h.Devmajor), uint32(h.Devminor))); err != nil { //nolint:gosec // of a header that was made from 32 bits
 			return err
@@ -381,7 +382,7 @@ func (r *restorer) attributes(d vfs.Dir, name string, h *tar.Header) error {
 	for _, x := range xs {
 		err := d.SetXattr(name, x)
 		if os.Geteuid() != 0 && (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EOPNOTSUPP)) {
-			continue // security.* and trusted.* are root's to set
+			continue // only root can set security.* and trusted.*
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", x.Name, err)

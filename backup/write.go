@@ -27,7 +27,7 @@ import (
 
 // Server is what a backup needs from the owner of the state.
 type Server interface {
-	// Hold waits until no deployment of a project runs, and keeps it so until release is called.
+	// Hold waits until no deployment of a project is running, and blocks new ones until release is called.
 	Hold(ctx context.Context, name string) (Held, error)
 	// Owns reports whether a deployment, by its ID, is one of the project that has ended.
 	Owns(ctx context.Context, name, id string) bool
@@ -36,7 +36,7 @@ type Server interface {
 	Database(ctx context.Context, path string, held map[string]Held) ([]string, error)
 }
 
-// Held is a project of which no deployment runs.
+// Held is a project without a running deployment.
 type Held struct {
 	// Code and Pillar are the commits of its branches, "" for none.
 	Code, Pillar string
@@ -45,21 +45,21 @@ type Held struct {
 	Release func()
 }
 
-// Options say what to include in a backup besides what a server needs.
+// Options say what to include in a backup in addition to what a server needs.
 type Options struct {
 	Archives, Data bool
 	Program        string // release of corpus-git
 	Host           string
 	Now            func() time.Time
-	// Note is called with what was done, a line for each project.
+	// Note is called with a line about what was done for each project.
 	Note func(string)
 }
 
 // maxAttempts is how often the copy is repeated for projects that were created meanwhile.
 const maxAttempts = 5
 
-// Write writes a backup of a server to w. Deployments of a project wait only while that project is read. Nothing of w is durable when it
-// returns. After an error the caller must discard what was written.
+// Write writes a backup of a server to w. Deployments of a project wait only while that project is read. Nothing in w is durable on return.
+// After an error the caller must discard what was written.
 func Write(ctx context.Context, w io.Writer, s Server, root layout.Root, state layout.State, o Options) (Contents, error) {
 	const op = "back up"
 	out, err := newWriter(w, o)
@@ -103,7 +103,7 @@ func newWriter(w io.Writer, o Options) (*writer, error) {
 	return &writer{o: o, fs: vfs.OS{}, buffered: buffered, zstd: enc, tar: tar.NewWriter(buffered), digest: newDigest(), names: accountNames{users: map[int]string{}, groups: map[int]string{}}}, nil
 }
 
-// close frees the compressor; finish has written its end.
+// close frees the compressor; finish has written the end.
 func (w *writer) close() { _ = w.zstd.Close() }
 
 func (w *writer) all(ctx context.Context, s Server, root layout.Root, state layout.State) error {
@@ -174,7 +174,7 @@ func (w *writer) database(ctx context.Context, path string) error {
 	return w.entry(ctx, h, f)
 }
 
-// fillOwn sets this process's owner on a file that has none.
+// fillOwn sets this process's user as the owner of a file that has none.
 func (w *writer) fillOwn(h *tar.Header) {
 	h.Uid, h.Gid = os.Geteuid(), os.Getegid()
 	w.names.fill(h)
@@ -242,7 +242,7 @@ func (w *writer) project(ctx context.Context, s Server, root layout.Root, state 
 	return held, nil
 }
 
-// maxRemarks limits how many files are named.
+// maxRemarks limits the number of files that are named.
 const maxRemarks = 100
 
 func (w *writer) remark(format string, args ...any) {
@@ -277,7 +277,7 @@ func (w *writer) entry(ctx context.Context, h *tar.Header, content io.Reader) er
 	return nil
 }
 
-// document writes a JSON entry. The digest includes the head and not the contents, which hold it.
+// document writes a JSON entry. The digest includes the head and not the contents, which contain it.
 func (w *writer) document(name string, doc any) error {
 	b, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {

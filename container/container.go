@@ -10,73 +10,74 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// Container is the record of one.
+// Container is the record of one container.
 type Container struct {
 	Name string `json:"name"`
 	// Driver is its kind: nspawn, lxc or bare.
 	Driver string `json:"driver"`
-	// Suite is the release of Debian, Mirror where its packages come from ("" is debootstrap's default), Packages what is installed beside the
-	// base system. Empty for machines of the driver bare, which exist already.
+	// Suite is the release of Debian, Mirror is the source of its packages ("" is debootstrap's default), Packages is what is installed in addition to the base system.
+	// They are empty for machines of the driver bare, which exist already.
 	Suite    string   `json:"suite,omitempty"`
 	Mirror   string   `json:"mirror,omitempty"`
 	Packages []string `json:"packages,omitempty"`
 	// Address is its address, with the length of the network's prefix.
 	Address netip.Prefix `json:"address,omitzero"`
-	// Target and Options reach a machine of the driver bare: those of ssh(1).
+	// Target and Options are those of ssh(1) for a machine of the driver bare.
 	Target  string   `json:"ssh,omitempty"`
 	Options []string `json:"ssh_options,omitempty"`
 	Limits  Limits   `json:"limits,omitzero"`
-	// Ready reports that it was created wholly; Started that it is to run.
+	// Ready reports that its creation is complete; Started that it is to be running.
 	Ready   bool      `json:"ready"`
 	Started bool      `json:"started"`
 	Created time.Time `json:"created"`
 }
 
-// Limits are what a container may use of the machine; zero values are no limit.
+// Limits are what a container may use of the machine; a zero value means no limit.
 type Limits struct {
 	// Memory is in bytes.
 	Memory int64 `json:"memory,omitempty"`
-	// CPUs is a number of processors, such as 0.5.
+	// CPUs is the number of processors, for example 0.5.
 	CPUs float64 `json:"cpus,omitempty"`
 }
 
-// Command is a command that runs in a container, as root there.
+// Command is a command that runs in a container, as root inside it.
 type Command struct {
 	Argv           []string
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 }
 
-// Driver is a kind of container. Whoever calls it holds the container's lock, but for Running, Exec and Address. Its methods can be called
-// again after they were interrupted at any moment, and do what is left then; what is done already is no error.
+// Driver is a kind of container. The caller holds the container's lock, except for Running, Exec and Address. Its methods can be called again after an interruption at any
+// point, and then complete what is missing; what is done already is not an error.
 type Driver interface {
-	// Create makes the container, not started. say tells what takes time.
+	// Create makes the container, not started. say is called with a message about anything that takes time.
 	Create(ctx context.Context, c Container, say func(string)) error
-	// Start starts it, and returns when its init has started its services. It runs on when the process ends that started it.
+	// Start starts it, and returns when its init has started its services. The container keeps running when the process that started it ends.
 	Start(ctx context.Context, c Container) error
-	// Stop lets it shut down, and ends it after a while.
+	// Stop shuts it down, and kills it after a timeout.
 	Stop(ctx context.Context, c Container) error
 	Running(ctx context.Context, c Container) (bool, error)
-	// Exec runs a command in it, and gives its exit status. One that does not run is fault.Refused. When ctx ends, the command ends; on a machine of its own it may run on.
+	// Exec runs a command in it, and returns its exit status. A container that is not running is fault.Refused. When ctx ends, the command is ended; on an existing machine
+	// it may keep running.
 	Exec(ctx context.Context, c Container, cmd Command) (exit int, err error)
-	// Address is where other machines reach it.
+	// Address returns the address at which other machines reach it.
 	Address(ctx context.Context, c Container) (netip.Addr, error)
-	// Resize sets c.Limits, of a running container at once.
+	// Resize applies c.Limits, to a running container immediately.
 	Resize(ctx context.Context, c Container) error
-	// Snapshot keeps the root file system of a stopped container under a name; durable on return. Restore brings it back, and Forget removes it.
+	// Snapshot stores the root file system of a stopped container under a name; it is durable on return. Restore restores it, and Forget removes it.
 	Snapshot(ctx context.Context, c Container, id string) error
 	Restore(ctx context.Context, c Container, id string) error
 	Forget(ctx context.Context, c Container, id string) error
-	// Snapshots returns the names, in the order of bytes.
+	// Snapshots returns the names, in byte order.
 	Snapshots(ctx context.Context, c Container) ([]string, error)
-	// Destroy removes a stopped container with its snapshots.
+	// Destroy removes a stopped container and its snapshots.
 	Destroy(ctx context.Context, c Container) error
 }
 
-// validName is that of a container, which is its host name, too, and that of a node: RFC 1123, 2.1, in lower case.
+// validName matches the name of a container, which is also its host name and the name of a node: RFC 1123, 2.1, in lower case.
 var validName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}[a-z0-9]$|^[a-z]$`)
 
-// CheckName refuses what is not a name of a container or of a snapshot.
+// CheckName refuses an invalid name of a container or snapshot.
 func CheckName(name string) error {
 	if !validName.MatchString(name) {
 		return fault.New(fault.Usage, "", "%q is not a valid name", name).WithHint("at most 32 lower-case letters, digits and dashes, beginning with a letter")
@@ -84,10 +85,10 @@ func CheckName(name string) error {
 	return nil
 }
 
-// MinMemory is what a container with systemd needs to boot, in bytes.
+// MinMemory is the memory that a container with systemd needs to boot, in bytes.
 const MinMemory = 64 << 20
 
-// Check refuses limits with which no container runs.
+// Check refuses limits with which no container can run.
 func (l Limits) Check() error {
 	switch {
 	case l.Memory != 0 && l.Memory < MinMemory:
@@ -98,17 +99,17 @@ func (l Limits) Check() error {
 	return nil
 }
 
-// NotSupported is the error of a driver that cannot do something at all.
+// NotSupported returns the error for something that a driver does not support at all.
 func NotSupported(c Container, what string) error {
 	return fault.New(fault.Refused, "", "%s is a machine of its own (driver %s), which cannot be %s from here", c.Name, c.Driver, what)
 }
 
-// NotRunning is the error of what needs a running container.
+// NotRunning returns the error for something that needs a running container.
 func NotRunning(c Container) error {
 	return fault.New(fault.Refused, "", "%s does not run", c.Name).WithHint("corpus-git container start %s", c.Name)
 }
 
-// Running is the error of what needs a stopped container.
+// Running returns the error for something that needs a stopped container.
 func Running(c Container) error {
 	return fault.New(fault.Refused, "", "%s runs", c.Name).WithHint("corpus-git container stop %s", c.Name)
 }

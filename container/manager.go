@@ -11,16 +11,16 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// Manager does to containers what people ask for: one thing at a time to each.
+// Manager performs the operations on containers, one at a time on each.
 type Manager struct {
 	Store   Store
 	Drivers map[string]Driver
 	Network network.Store
-	// Say tells what takes time.
+	// Say is called with messages about operations that take time.
 	Say func(string)
 }
 
-// driver is that of a container.
+// driver returns the driver of a container.
 func (m Manager) driver(c Container) (Driver, error) {
 	d, ok := m.Drivers[c.Driver]
 	if !ok {
@@ -49,14 +49,14 @@ func (m Manager) change(name string, do func(Container, Driver) error) error {
 		return err
 	}
 	defer unlock()
-	c, d, err := m.Get(name) // as it is now
+	c, d, err := m.Get(name) // its current record
 	if err != nil {
 		return err
 	}
 	return do(c, d)
 }
 
-// Create makes a container and starts it. One whose creation was interrupted is continued, as it was begun; one that is there is fault.Refused.
+// Create makes a container and starts it. An interrupted creation is continued with its original settings; a container that exists is fault.Refused.
 func (m Manager) Create(ctx context.Context, c Container) (Container, error) {
 	if err := errors.Join(CheckName(c.Name), c.Limits.Check()); err != nil {
 		return c, err
@@ -96,7 +96,7 @@ func (m Manager) Create(ctx context.Context, c Container) (Container, error) {
 	return m.start(ctx, c, d)
 }
 
-// start notes that a container is to run, and starts it.
+// start records that a container is to be running, and starts it.
 func (m Manager) start(ctx context.Context, c Container, d Driver) (Container, error) {
 	if !c.Ready {
 		return c, fault.New(fault.Refused, "", "the creation of %s was interrupted", c.Name).WithHint("corpus-git container create %s  continues it", c.Name)
@@ -110,7 +110,7 @@ func (m Manager) start(ctx context.Context, c Container, d Driver) (Container, e
 	return c, d.Start(ctx, c)
 }
 
-// Start starts a container. One that runs is no error.
+// Start starts a container. It is not an error if it is running already.
 func (m Manager) Start(ctx context.Context, name string) error {
 	return m.change(name, func(c Container, d Driver) error {
 		_, err := m.start(ctx, c, d)
@@ -118,7 +118,7 @@ func (m Manager) Start(ctx context.Context, name string) error {
 	})
 }
 
-// Stop shuts a container down. One that is stopped is no error.
+// Stop shuts a container down. It is not an error if it is stopped already.
 func (m Manager) Stop(ctx context.Context, name string) error {
 	return m.change(name, func(c Container, d Driver) error {
 		if err := d.Stop(ctx, c); err != nil {
@@ -129,7 +129,7 @@ func (m Manager) Stop(ctx context.Context, name string) error {
 	})
 }
 
-// Resize changes what a container may use.
+// Resize changes the limits of a container.
 func (m Manager) Resize(ctx context.Context, name string, change func(*Limits)) (Container, error) {
 	var now Container
 	return now, m.change(name, func(c Container, d Driver) error {
@@ -145,7 +145,7 @@ func (m Manager) Resize(ctx context.Context, name string, change func(*Limits)) 
 	})
 }
 
-// paused calls do while a container is stopped, and starts it again where it ran.
+// paused calls do while a container is stopped, and starts it again if it was running.
 func (m Manager) paused(ctx context.Context, c Container, d Driver, do func() error) error {
 	running, err := d.Running(ctx, c)
 	if err != nil {
@@ -165,7 +165,7 @@ func (m Manager) paused(ctx context.Context, c Container, d Driver, do func() er
 	return err
 }
 
-// Snapshot keeps the root file system of a container under a name. A container that runs is stopped meanwhile.
+// Snapshot stores the root file system of a container under a name. A running container is stopped meanwhile.
 func (m Manager) Snapshot(ctx context.Context, name, id string) error {
 	if err := CheckName(id); err != nil {
 		return err
@@ -182,7 +182,7 @@ func (m Manager) Snapshot(ctx context.Context, name, id string) error {
 	})
 }
 
-// Restore brings a snapshot back. A container that runs is stopped meanwhile.
+// Restore restores a snapshot. A running container is stopped meanwhile.
 func (m Manager) Restore(ctx context.Context, name, id string) error {
 	return m.snapshots(ctx, name, id, func(c Container, d Driver) error {
 		return m.paused(ctx, c, d, func() error { return d.Restore(ctx, c, id) })
@@ -194,7 +194,7 @@ func (m Manager) Forget(ctx context.Context, name, id string) error {
 	return m.snapshots(ctx, name, id, func(c Container, d Driver) error { return d.Forget(ctx, c, id) })
 }
 
-// snapshots calls do for a snapshot that there is.
+// snapshots calls do for an existing snapshot.
 func (m Manager) snapshots(ctx context.Context, name, id string, do func(Container, Driver) error) error {
 	return m.change(name, func(c Container, d Driver) error {
 		list, err := d.Snapshots(ctx, c)
@@ -208,7 +208,7 @@ func (m Manager) snapshots(ctx context.Context, name, id string, do func(Contain
 	})
 }
 
-// Destroy shuts a container down and removes it with all that it holds. Its published ports are closed.
+// Destroy shuts a container down and removes it with everything that it holds. Its published ports are closed.
 func (m Manager) Destroy(ctx context.Context, name string) error {
 	return m.change(name, func(c Container, d Driver) error {
 		if _, err := m.ports(func(n *network.Network) error {
@@ -241,7 +241,7 @@ func (m Manager) forget(name string) error {
 	return errors.Join(vfs.RenameDurable(m.Store.FS, m.Store.Folder(name), trash), vfs.RemoveAll(m.Store.FS, trash))
 }
 
-// ports changes the published ports and the rules of the kernel, under the lock of the addresses. Where nothing changes nothing is done.
+// ports changes the published ports and the rules of the kernel, under the lock of the addresses. If nothing changes, nothing is done.
 func (m Manager) ports(change func(*network.Network) error) (network.Network, error) {
 	unlock, err := m.Store.Lock("")
 	if err != nil {
@@ -262,8 +262,8 @@ func (m Manager) ports(change func(*network.Network) error) (network.Network, er
 	return n, n.Up()
 }
 
-// Publish lets a port of a container answer at a port of this machine. Where another container answers there, the next connection meets this one, and those that stand
-// stay where they are.
+// Publish publishes a port of a container at a port of this machine. If that port was published for another container, new connections go to this one, and established
+// ones stay with the other.
 func (m Manager) Publish(ctx context.Context, name string, listen, port uint16) error {
 	c, d, err := m.Get(name)
 	if err != nil {
@@ -285,7 +285,7 @@ func (m Manager) Publish(ctx context.Context, name string, listen, port uint16) 
 	return err
 }
 
-// Unpublish ends that. A port that is not published is fault.Refused.
+// Unpublish stops publishing a port. A port that is not published is fault.Refused.
 func (m Manager) Unpublish(listen uint16) error {
 	_, err := m.ports(func(n *network.Network) error {
 		before := len(n.Ports)

@@ -22,15 +22,15 @@ type Store struct {
 	FS  vfs.FS
 }
 
-// Folder returns what belongs to one container: its record, its root file system, its snapshots.
+// Folder returns the folder of one container: its record, its root file system, its snapshots.
 func (s Store) Folder(name string) string { return filepath.Join(s.Dir, "machines", name) }
 
-// Bases is where the root file systems are that are copied.
+// Bases returns the folder of the root file systems that are copied.
 func (s Store) Bases() string { return filepath.Join(s.Dir, "bases") }
 
 func (s Store) record(name string) string { return filepath.Join(s.Folder(name), "container.json") }
 
-// Lock takes the lock of a container; "" is that of the addresses. Another process that holds it is fault.Busy. unlock gives it back.
+// Lock takes the lock of a container; "" means the lock of the addresses. It is fault.Busy if another process holds the lock. unlock releases it.
 func (s Store) Lock(name string) (unlock func(), err error) {
 	dir := filepath.Join(s.Dir, "locks")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -57,7 +57,7 @@ func (s Store) Lock(name string) (unlock func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// denied explains why the folder cannot be written.
+// denied explains why the folder cannot be written to.
 func (s Store) denied(err error) error {
 	if errors.Is(err, fs.ErrPermission) {
 		return fault.New(fault.Refused, "", "%w", err).WithHint("containers need root; run the command with sudo")
@@ -65,7 +65,7 @@ func (s Store) denied(err error) error {
 	return err
 }
 
-// Get finds a container; an unknown one is fault.Refused.
+// Get finds a container; an unknown name is fault.Refused.
 func (s Store) Get(name string) (Container, error) {
 	if err := CheckName(name); err != nil {
 		return Container{}, err
@@ -116,7 +116,7 @@ func (s Store) List() ([]Container, error) {
 		}
 		text, err := os.ReadFile(s.record(e.Name()))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // one that is being destroyed
+			continue // a container that is being destroyed
 		}
 		var c Container
 		if err == nil {
@@ -131,7 +131,7 @@ func (s Store) List() ([]Container, error) {
 	return out, nil
 }
 
-// Put writes a record; durable on return.
+// Put writes a record; it is durable on return.
 func (s Store) Put(c Container) error {
 	text, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
@@ -143,7 +143,8 @@ func (s Store) Put(c Container) error {
 	return errors.Join(vfs.WriteFileAtomic(s.FS, s.record(c.Name), append(text, '\n'), 0o600), vfs.SyncParents(s.FS, s.Folder(c.Name)))
 }
 
-// Add records a new container, with an address of the network where it needs one and has none. One of that name, or with that address, is fault.Refused.
+// Add records a new container, with an address of the network if it needs one and has none. A name or an address that is already in use is
+// fault.Refused.
 func (s Store) Add(c Container, network netip.Prefix) (Container, error) {
 	unlock, err := s.Lock("")
 	if err != nil {
@@ -169,7 +170,7 @@ func (s Store) Add(c Container, network netip.Prefix) (Container, error) {
 	return c, s.Put(c)
 }
 
-// free returns an address of the network that nobody has: the wanted one, or the first.
+// free returns an address of the network that is not in use: the wanted one, or the first.
 func free(want, network netip.Prefix, used map[netip.Addr]string) (netip.Prefix, error) {
 	if want.IsValid() {
 		switch owner := used[want.Addr()]; {
@@ -188,7 +189,7 @@ func free(want, network netip.Prefix, used map[netip.Addr]string) (netip.Prefix,
 	return want, fault.New(fault.Refused, "", "the network %s has no address left", network.Masked())
 }
 
-// hosts reports whether an address is one of a machine in an IPv4 network: neither its first, which names the network, nor its last, the
+// hosts reports whether an address can be that of a machine in an IPv4 network: neither its first, which names the network, nor its last, the
 // broadcast address (RFC 1122, 3.2.1.3).
 func hosts(network netip.Prefix, a netip.Addr) bool {
 	return network.Contains(a) && a != network.Masked().Addr() && network.Contains(a.Next())

@@ -15,26 +15,26 @@ import (
 	"corpus-git/project"
 )
 
-// Plan is when and how a project converges, and its environment for notifications.
+// Plan says when and how a project converges, and its environment for notifications.
 type Plan struct {
 	Policy      project.ConvergePolicy
 	Environment string
 }
 
-// Config is what a Scheduler works with. All fields are needed.
+// Config configures a Scheduler. All fields are required.
 type Config struct {
 	DB *sql.DB
-	// Projects are all there are.
+	// Projects returns all projects.
 	Projects func(ctx context.Context) ([]project.Name, error)
-	// Plan is that of the live release of a project; a policy that is not On if there is none.
+	// Plan returns the plan of the live release of a project; its policy is not On if there is none.
 	Plan func(ctx context.Context, name project.Name) (Plan, error)
-	// Start begins a run. fault.Busy reports that a deployment runs.
+	// Start begins a run. fault.Busy reports that a deployment is running.
 	Start func(ctx context.Context, d project.Deployment) (project.ID, error)
 	// Notify adds to the outbox; the same ID is added once.
 	Notify func(ctx context.Context, tx db.Execer, n project.Notification) error
-	// Boot differs after each start of the machine.
+	// Boot differs after each boot of the machine.
 	Boot string
-	// AtOnce is in how many projects it runs at the same time.
+	// AtOnce returns the number of projects that converge at the same time.
 	AtOnce func() int
 	// Now is the clock for times that are shown. Intervals do not depend on it.
 	Now func() time.Time
@@ -44,7 +44,7 @@ type Config struct {
 const (
 	// between is the pause between two projects while all of them are examined.
 	between = 20 * time.Millisecond
-	// retryBoot is the delay after which a run after a start of the machine that gave way is due again; retryPlan that after which an
+	// retryBoot is the delay after which a run after a boot is due again if it yielded to a deployment; retryPlan that after which an
 	// unreadable configuration is read again.
 	retryBoot, retryPlan = time.Minute, 5 * time.Minute
 )
@@ -70,7 +70,7 @@ type entry struct {
 	occasion string
 }
 
-// Open reads what is known. Nothing runs before Start.
+// Open reads the records. Nothing runs before Start.
 func Open(ctx context.Context, cfg Config) (*Scheduler, error) {
 	if err := migrate(ctx, cfg.DB); err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (s *Scheduler) background(f func(context.Context)) {
 	s.works.Go(func() { f(life) })
 }
 
-// Stop ends the schedule, and returns when nothing of it runs. Runs that were handed to the pipeline continue there.
+// Stop ends the schedule, and returns once nothing of it is running. Runs that were passed to the pipeline continue there.
 func (s *Scheduler) Stop() {
 	s.mu.Lock()
 	if s.stop == nil {
@@ -130,7 +130,7 @@ func (s *Scheduler) Stop() {
 	s.works.Wait()
 }
 
-// Live reports that the live release of a project has changed. It was applied just now.
+// Live reports that the live release of a project has changed. It has just been applied.
 func (s *Scheduler) Live(name project.Name) {
 	s.mu.Lock()
 	r := s.rows[name]
@@ -156,7 +156,7 @@ func (s *Scheduler) Forget(ctx context.Context, name project.Name) error {
 	return err
 }
 
-// State returns the state of a project, nil if it does not converge and never did.
+// State returns the state of a project, nil if it does not converge and never has.
 func (s *Scheduler) State(name project.Name) *project.ConvergeState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +170,7 @@ func (s *Scheduler) State(name project.Name) *project.ConvergeState {
 	return &out
 }
 
-// plan reads when a project converges, and when that is due next.
+// plan reads when a project converges, and when the next run is due.
 func (s *Scheduler) plan(ctx context.Context, name project.Name) {
 	p, err := s.cfg.Plan(ctx, name)
 	s.mu.Lock()
@@ -200,8 +200,8 @@ func (s *Scheduler) plan(ctx context.Context, name project.Name) {
 	s.wakeUp()
 }
 
-// first is when a project is due: spread over the splay where many would be due at once. It is at most an interval, even if the clock was
-// changed. Called with mu held.
+// first returns when a project is due: spread over the splay if many would be due at once. That is at most an interval away, even if the
+// clock was changed. Called with mu held.
 func (s *Scheduler) first(name project.Name, p project.ConvergePolicy) (time.Time, string) {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name.String()))
@@ -249,7 +249,7 @@ func (s *Scheduler) loop(ctx context.Context) {
 	}
 }
 
-// idle is how long nothing is looked at if nothing is due.
+// idle is how long to sleep if nothing is due.
 const idle = time.Hour
 
 // take returns the project that is due first, or the time until one is.
@@ -257,7 +257,7 @@ func (s *Scheduler) take() (project.Name, project.ConvergeRun, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.running) >= s.cfg.AtOnce() {
-		return "", project.ConvergeRun{}, idle // the end of one wakes
+		return "", project.ConvergeRun{}, idle // the end of a run wakes it
 	}
 	var name project.Name
 	var first *entry
@@ -296,7 +296,7 @@ func (s *Scheduler) begin(ctx context.Context, name project.Name, run project.Co
 	s.over(name, false)
 }
 
-// over schedules a project again after a run; ran is false for one that gave way.
+// over schedules a project again after a run; ran is false for one that yielded.
 func (s *Scheduler) over(name project.Name, ran bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

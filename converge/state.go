@@ -16,7 +16,7 @@ import (
 
 // row is the record of a project.
 type row struct {
-	// boot is the start of the machine (boot_id) in which the live release was applied last.
+	// boot is the boot (boot_id) during which the live release was last applied.
 	boot  string
 	state project.ConvergeState
 }
@@ -72,8 +72,8 @@ func (s *Scheduler) save(ctx context.Context, name project.Name, r row, news ...
 	return tx.Commit()
 }
 
-// next returns the state after a converge that ended. news reports whether the state has changed and must be notified; keep whether the run's
-// record says something new.
+// next returns the state after a converge has ended. news reports whether the state has changed and must be notified; keep whether the run's
+// record contains something new.
 func next(old project.ConvergeState, rec project.Record) (now project.ConvergeState, ran, news, keep bool) {
 	res, run := rec.Result, rec.Converge
 	now, keep = old, run.Occasion == "" || res.Changed > 0 && run.Mode != project.ConvergeReport

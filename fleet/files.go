@@ -24,13 +24,13 @@ const (
 	StagesFile = layout.SaltDir + "/" + "stages.yaml" // in the code
 )
 
-// Limits of what a project may say.
+// Limits of what a project may configure.
 const (
 	maxFile  = 1 << 20
 	maxNodes = 10_000
 )
 
-// Member is a node as the pillar names it.
+// Member is a node as listed in the pillar.
 type Member struct {
 	Name  string   `json:"name"`
 	Roles []string `json:"roles,omitempty"`
@@ -48,7 +48,8 @@ var (
 	ranged    = regexp.MustCompile(`^([^\[\]]*)\[(\d+)-(\d+)\]([^\[\]]*)$`)
 )
 
-// ReadNodes reads nodes.yaml of a pillar. Without that file there are none, and ok is false. Errors name file and line.
+// ReadNodes reads nodes.yaml of a pillar. Without that file there are no nodes, and ok is false. Errors name file and
+// line.
 func ReadNodes(pillar fs.FS) (list []Member, ok bool, err error) {
 	if pillar == nil {
 		return nil, false, nil
@@ -95,7 +96,7 @@ func sorted[T any](m map[string]T) []string {
 	return out
 }
 
-// natural compares names with numbers in them by those.
+// natural compares names by the numbers in them.
 func natural(a, b string) int {
 	for a != "" && b != "" {
 		x, y := digits(a), digits(b)
@@ -151,7 +152,7 @@ func expand(pattern string) ([]string, error) {
 	return out, nil
 }
 
-// width returns how many digits a number has where it is written with zeros in front, else 0.
+// width returns how many digits a number has if it is written with leading zeros, otherwise 0.
 func width(s string) int {
 	if len(s) > 1 && s[0] == '0' {
 		return len(s)

@@ -15,14 +15,15 @@ import (
 // Leader names steps that run on one node only.
 type Leader struct {
 	Steps []string `yaml:"steps"`
-	// Roles are those whose nodes may lead; none means every node.
+	// Roles are the roles whose nodes may lead; none means every node.
 	Roles []string `yaml:"roles"`
 }
 
-// Elect gives the leader of a project among candidates, who stays as long as it is one of them, and the token of its election, which is greater than those of all leaders before.
+// Elect returns the leader of a project among candidates, which stays the leader as long as it is one of them, and the token of its election, which is greater than those of all
+// earlier leaders.
 type Elect func(ctx context.Context, name project.Name, candidates []string) (leader string, token int64, err error)
 
-// LeaderSteps returns the steps of a recipe that run on the leader only; one that does not exist is fault.Usage.
+// LeaderSteps returns the steps of a recipe that run on the leader only; a step that does not exist is fault.Usage.
 func LeaderSteps(recipe fs.FS, exists func(name string) bool) ([]string, error) {
 	var s Stages
 	if _, err := read(recipe, path.Base(StagesFile), &s); err != nil || s.Leader == nil {
@@ -36,7 +37,7 @@ func LeaderSteps(recipe fs.FS, exists func(name string) bool) ([]string, error) 
 	return s.Leader.Steps, nil
 }
 
-// candidates returns the nodes that may lead: those of the roles that the operator knows and that are not drained, whether or not this rollout is for them.
+// candidates returns the nodes that may lead: those with one of the roles that the operator has added and that are not drained, whether or not this rollout includes them.
 func (l *Leader) candidates(members []Member, known map[string]Node) (names []string) {
 	for _, m := range members {
 		n, ok := known[m.Name]
@@ -47,7 +48,7 @@ func (l *Leader) candidates(members []Member, known map[string]Node) (names []st
 	return names
 }
 
-// elect notes who leads, where the plan has steps for a leader.
+// elect records which node leads, if the plan has steps for a leader.
 func (p *Progress) elect(ctx context.Context, by Elect) (err error) {
 	if len(p.Plan.Leads) == 0 {
 		return nil
@@ -59,7 +60,7 @@ func (p *Progress) elect(ctx context.Context, by Elect) (err error) {
 	return err
 }
 
-// leaderMissing refuses to go on where the leader of the rollout is left out.
+// leaderMissing refuses to continue if the leader of the rollout is skipped.
 func (r *Rollout) leaderMissing(left []string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,7 +71,7 @@ func (r *Rollout) leaderMissing(left []string) error {
 		WithHint("corpus-git node drain %s  lets another one lead; nodes that may: %s", r.p.Leader, strings.Join(r.p.Plan.Leads, ", "))
 }
 
-// Into adds to cfg what a step on the hub runs for, as data.rollout.
+// Into adds to cfg what a step on the hub is run for, as data.rollout.
 func (b Batch) Into(cfg *py.Dict) {
 	v, _ := cfg.GetStr("data")
 	data, ok := v.(*py.Dict)

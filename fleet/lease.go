@@ -8,18 +8,18 @@ import (
 	"corpus-git/project"
 )
 
-// own is the row of this machine's own lease, a name that no project has.
+// own is the row of this machine's own lease, a name that no project can have.
 const own = ""
 
-// Lease returns this machine, as a hub, a lease with a greater revision than all before: the time in milliseconds, or one more than the last
-// where the clock was set back. Nodes refuse a hub with a smaller one. Durable on return.
+// Lease gives this machine, as a hub, a lease with a greater revision than all earlier ones: the time in milliseconds, or one more than the
+// last if the clock was set back. Nodes refuse a hub with a smaller one. It is durable on return.
 func (s *Store) Lease(ctx context.Context, now time.Time) (revision int64, err error) {
 	err = s.db.QueryRowContext(ctx, `INSERT INTO leases (project, revision) VALUES (?, ?)
 		ON CONFLICT (project) DO UPDATE SET revision = max(revision + 1, excluded.revision) RETURNING revision`, own, now.UnixMilli()).Scan(&revision)
 	return revision, err
 }
 
-// Fence returns fault.Refused for an order about a project from a hub whose lease is older than one that was seen here. A newer one is
+// Fence returns fault.Refused for an order about a project from a hub whose lease is older than one seen here before. A newer lease is
 // durable on return. 0 means no hub, and is not refused.
 func (s *Store) Fence(ctx context.Context, name project.Name, revision int64) error {
 	if revision == 0 {

@@ -13,9 +13,9 @@ type Plan struct {
 	Stages    []PlanStage `json:"stages"`
 	// Skipped are nodes that are drained.
 	Skipped []string `json:"skipped,omitempty"`
-	// Leads are the nodes that may lead, where steps run on the leader only.
+	// Leads are the nodes that may lead, if steps run on the leader only.
 	Leads []string `json:"leads,omitempty"`
-	// Left are nodes that were not asked for.
+	// Left are nodes that were not requested.
 	Left []string `json:"left,omitempty"`
 }
 
@@ -24,7 +24,7 @@ type PlanStage struct {
 	Name   string   `json:"name"`
 	Nodes  []Member `json:"nodes"`
 	Canary int      `json:"canary,omitempty"`
-	// AtOnce is how many nodes of a batch are deployed at once, Batch how many are in one.
+	// AtOnce is the number of nodes of a batch that are deployed at once, Batch the number of nodes in one batch.
 	AtOnce      int      `json:"at_once"`
 	Batch       int      `json:"batch"`
 	MaxFailures int      `json:"max_failures,omitempty"`
@@ -42,7 +42,7 @@ func (p *Plan) Nodes() (out []Member) {
 	return out
 }
 
-// Batches returns the nodes of a stage in the groups that are whole one after the other: the canaries, then those of rolling.
+// Batches returns the nodes of a stage in the groups that are completed one after the other: the canaries, then the batches of rolling.
 func (s PlanStage) Batches() (out [][]Member) {
 	list := s.Nodes
 	if s.Canary > 0 && s.Canary < len(list) {

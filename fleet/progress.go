@@ -17,7 +17,7 @@ import (
 	"corpus-git/project"
 )
 
-// Progress is the progress of a rollout, as in its file, which stays when the rollout has ended.
+// Progress is the progress of a rollout, as in its file, which is kept after the rollout has ended.
 type Progress struct {
 	Deployment project.Deployment `json:"deployment"`
 	Plan       *Plan              `json:"plan"`
@@ -28,33 +28,33 @@ type Progress struct {
 	Ended   time.Time       `json:"ended,omitzero"`
 	Nodes   []NodeProgress  `json:"nodes"`
 	Stages  []StageProgress `json:"stages"`
-	// Leader is the node on which the steps of the leader run, Token that of its election.
+	// Leader is the node on which the steps of the leader run, Token is that of its election.
 	Leader string `json:"leader,omitempty"`
 	Token  int64  `json:"token,omitempty"`
-	// KV are the keys that the nodes get, with their values: the same for all nodes of a stage.
+	// KV are the keys that the nodes receive, with their values: the same for all nodes of a stage.
 	KV map[string]string `json:"kv,omitempty"`
 	// Others are nodes of the project that the rollout does not include, with the outputs of their last deployment that went live.
 	Others []NodeProgress `json:"others,omitempty"`
 
-	// at is where each of Nodes is, by name; nil before it was asked.
+	// at is the index of each of Nodes, by name; nil before its first use.
 	at map[string]int
 }
 
-// NodeProgress is what is known of a node.
+// NodeProgress is what is known about a node.
 type NodeProgress struct {
 	Member
 	Stage string `json:"stage"`
 	State string `json:"state"`
 	// Run counts the deployments there, if its stage sets settle.
 	Run int `json:"run,omitempty"`
-	// Reason says why it failed, or is missing. Touched, of a failed one, says that parts of the deployment may be there.
+	// Reason says why it failed, or is missing. Touched, of a failed node, says that parts of the deployment may be on it.
 	Reason  string `json:"reason,omitempty"`
 	Touched bool   `json:"touched,omitempty"`
 	// Exports are what its steps wrote, by name; secrets are not among them.
 	Exports map[string]json.RawMessage `json:"exports,omitempty"`
 }
 
-// StageProgress is how far a stage is.
+// StageProgress is the progress of a stage.
 type StageProgress struct {
 	Name string `json:"name"`
 	// Waited: what the stage waits for was available.
@@ -62,7 +62,7 @@ type StageProgress struct {
 	// Before and Done count the batches whose steps before them have run, and those that are complete.
 	Before int `json:"before,omitempty"`
 	Done   int `json:"done,omitempty"`
-	// Of is how many batches there are.
+	// Of is the number of batches.
 	Of int `json:"of"`
 }
 
@@ -108,7 +108,7 @@ func (p *Progress) NotLive() (names []string) {
 	return names
 }
 
-// Retry returns the deployment for the nodes on which the rollout's is not live; none where it runs, or nothing is left to do.
+// Retry returns the deployment for the nodes on which the rollout's is not live; an error if it is running, or nothing is left to do.
 func (p *Progress) Retry() (project.Deployment, error) {
 	was := p.Deployment
 	nodes := p.NotLive()
@@ -189,10 +189,10 @@ func (p *Progress) Count() map[string]int {
 	return out
 }
 
-// maxProgress bounds a file of a rollout, in bytes.
+// maxProgress limits the size of a rollout's file, in bytes.
 const maxProgress = 64 << 20
 
-// ReadProgress reads the file of a rollout; there is none where ok is false.
+// ReadProgress reads the file of a rollout; ok is false if there is none.
 func ReadProgress(path string) (p *Progress, ok bool, err error) {
 	fi, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -230,7 +230,8 @@ func writeProgress(f vfs.FS, path string, text []byte) error {
 	return vfs.WriteFileAtomic(f, path, append(text, '\n'), 0o600)
 }
 
-// History returns the rollouts whose files are in a folder, of one project or for "" of all, the newest first. A file that cannot be read is left out.
+// History returns the rollouts whose files are in a folder, those of one project or, for "", of all, the newest first. A file that cannot be read is
+// skipped.
 func History(dir string, name project.Name) ([]*Progress, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -256,10 +257,10 @@ func History(dir string, name project.Name) ([]*Progress, error) {
 	return out, nil
 }
 
-// kept is how many ended rollouts of a project are kept in its history.
+// kept is the number of ended rollouts that are kept in a project's history.
 const kept = 20
 
-// Conclude records how a rollout ended, if it has a file that has not ended, and removes the oldest of the project's. Durable on return.
+// Conclude records how a rollout ended, if it has a file that has not ended, and removes the oldest of the project's. It is durable on return.
 func Conclude(f vfs.FS, path, state string, now time.Time) error {
 	p, ok, err := ReadProgress(path)
 	if err != nil || !ok || p.Complete() {

@@ -23,16 +23,16 @@ const Procedure = "rollout"
 
 // Order is an order to a node.
 type Order struct {
-	// Deployment has the commits and settings. Its ID is that of the first deployment on each node, where it runs once.
+	// Deployment has the commits and settings. Its ID is that of the first deployment on each node, and of the only one if it runs once.
 	Deployment project.Deployment `json:"deployment"`
 	Node       Member             `json:"node"`
 	// Run counts the deployments on the node, from 1.
 	Run int `json:"run,omitempty"`
 	// Exports are what the nodes of earlier stages wrote: a JSON object by role, node and name.
 	Exports json.RawMessage `json:"exports,omitempty"`
-	// Leader is the token of the leader's election, where the node leads; 0 if it does not.
+	// Leader is the token of the leader's election, if the node leads; 0 if it does not.
 	Leader int64 `json:"leader,omitempty"`
-	// KV are the keys that the project sees, with their values: those of the rollout's begin, or of when its last wait ended.
+	// KV are the keys that the project sees, with their values: those at the beginning of the rollout, or when its last wait ended.
 	KV map[string]string `json:"kv,omitempty"`
 }
 
@@ -53,31 +53,31 @@ type Outcome struct {
 	Changed int
 }
 
-// Nodes reaches machines. Every call may be repeated: what is done already is not done again.
+// Nodes contacts machines. Every call may be repeated: what was already done is not done again.
 type Nodes interface {
 	// Fetch sends a deployment to a node and begins it there, until its archive is made: nothing live changes before Apply. The error wraps
-	// an *Unsure where it may have begun.
+	// an *Unsure if it may have begun.
 	Fetch(ctx context.Context, n Node, o Order) error
 	// Apply deploys it there and passes on the events. The node's own failure is in the outcome; the error means that it could not be
 	// reached.
 	Apply(ctx context.Context, n Node, o Order, show func(event.Event)) (Outcome, error)
-	// Back ends what runs of the deployment there, restores what was live before it, and reports what it did.
+	// Back ends what is running of the deployment there, restores what was live before it, and reports what it did.
 	Back(ctx context.Context, n Node, o Order) (string, error)
-	// Check runs the project's checks there; reason says which failed, "" that all succeeded.
+	// Check runs the project's checks there; reason says which failed; "" means that all succeeded.
 	Check(ctx context.Context, n Node, o Order) (reason string, err error)
 	// Close ends the connections; the next call opens them again.
 	Close() error
 }
 
-// Hub is the machine that deploys on the nodes.
+// Hub is the machine that deploys to the nodes.
 type Hub interface {
-	// Ask checks once for what is waited for; reason says what is missing, "" that it is available. It is not called for checks.
+	// Ask checks once for what is waited for; reason says what is missing; "" means that it is available. It is not called for checks.
 	Ask(ctx context.Context, w Wait) (reason string, err error)
 	// Step runs a task of the project. It may be run again after a crash.
 	Step(ctx context.Context, task string, b Batch) error
 }
 
-// Batch is what a step on the hub runs for.
+// Batch is what a step on the hub is run for.
 type Batch struct {
 	Stage string
 	Nodes []Member
@@ -97,7 +97,7 @@ type Rollout struct {
 	FS   vfs.FS
 	// Elect elects the leader; nil elects none.
 	Elect Elect
-	// KV gives the keys that the project sees, with their values; nil has none.
+	// KV returns the keys that the project sees, with their values; nil means none.
 	KV func(ctx context.Context) (map[string]string, error)
 	// Emit is called with lines for the pusher.
 	Emit func(event.Event)
@@ -105,11 +105,11 @@ type Rollout struct {
 
 	mu sync.Mutex
 	p  *Progress
-	// unsure are nodes that wait, as far as is known here, and may have begun.
+	// unsure are nodes that are waiting, as far as is known here, and may have begun.
 	unsure map[string]bool
-	// changes counts those of p.
+	// changes counts the changes of p.
 	changes int
-	// writing is held while the file is written, and taken before mu. written is how many changes it has.
+	// writing is held while the file is written, and taken before mu. written is the number of changes in the file.
 	writing sync.Mutex
 	written int
 	// pausing is held by Pause. wake is closed when the rollout is no longer paused.
@@ -117,10 +117,10 @@ type Rollout struct {
 	wake    chan struct{}
 }
 
-// Unsure is the error of a node that may have begun a deployment, and waits to be told to go on.
+// Unsure is the error of a node that may have begun a deployment, and waits for the order to continue.
 type Unsure struct{ Err error }
 
-// Error is that of Err.
+// Error returns the text of Err.
 func (u *Unsure) Error() string { return u.Err.Error() }
 
 // Unwrap returns Err.
@@ -130,7 +130,7 @@ func (u *Unsure) Unwrap() error { return u.Err }
 type Failure struct {
 	Stage string
 	Nodes []string
-	// Reason is that of the first one.
+	// Reason is the reason of the first failure.
 	Reason string
 }
 
@@ -184,7 +184,7 @@ func (r *Rollout) open(ctx context.Context) error {
 	}
 	r.p, r.Plan, r.wake, r.unsure = p, p.Plan, make(chan struct{}), map[string]bool{}
 	for _, n := range p.Nodes {
-		r.unsure[n.Name] = ok && n.State == Waiting // a dead server may have asked it
+		r.unsure[n.Name] = ok && n.State == Waiting // a dead server may have sent it the order
 	}
 	if !p.Paused {
 		close(r.wake)
@@ -192,7 +192,7 @@ func (r *Rollout) open(ctx context.Context) error {
 	return nil
 }
 
-// change changes the progress. Durable on return: changes that come while the file is written are written together by the next one.
+// change changes the progress. It is durable on return: changes that arrive while the file is written are written together by the next one.
 func (r *Rollout) change(f func(*Progress)) error {
 	r.mu.Lock()
 	f(r.p)
@@ -217,14 +217,14 @@ func (r *Rollout) change(f func(*Progress)) error {
 	return err
 }
 
-// node returns what is known of a node.
+// node returns what is known about a node.
 func (r *Rollout) node(name string) NodeProgress {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return *r.p.node(name)
 }
 
-// node finds a node of the plan. The first call must not run beside another one.
+// node finds a node of the plan. The first call must not run concurrently with another one.
 func (p *Progress) node(name string) *NodeProgress {
 	if p.at == nil {
 		p.at = make(map[string]int, len(p.Nodes))
@@ -241,7 +241,7 @@ func (r *Rollout) stage(i int) StageProgress {
 	return r.p.Stages[i]
 }
 
-// Pause begins no further node until Pause(false). Durable on return; changed reports whether the state changed.
+// Pause begins no further node until Pause(false). It is durable on return; changed reports whether the state changed.
 func (r *Rollout) Pause(paused bool) (changed bool, err error) {
 	r.pausing.Lock()
 	defer r.pausing.Unlock()
@@ -287,7 +287,7 @@ func (r *Rollout) waitWhilePaused(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Fetch prepares all nodes, before any is deployed: those that fail are named in one fault.Refused, or skipped where that is allowed.
+// Fetch prepares all nodes, before any is deployed: those that fail are named in one fault.Refused, or skipped if that is allowed.
 func (r *Rollout) Fetch(ctx context.Context) error {
 	if err := r.open(ctx); err != nil {
 		return err
@@ -343,7 +343,7 @@ func (r *Rollout) Fetch(ctx context.Context) error {
 	return nil
 }
 
-// maxAtOnce limits how many machines are contacted at once.
+// maxAtOnce limits the number of machines that are contacted at once.
 const maxAtOnce = 32
 
 func (r *Rollout) order(m Member) Order {

@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// Folders of a pillar with files for some nodes only: ROLE.sls and what is in ROLE/, NODE.sls and what is in NODE/. They override init.sls.
+// Folders of a pillar with files for some nodes only: ROLE.sls and the files in ROLE/, NODE.sls and the files in NODE/. They override
+// init.sls.
 const (
 	RolesDir = "roles"
 	NodesDir = "nodes"
 )
 
-// Includes reports how much of a path of the pillar a node sees: all of it, some of it, decided path by path below it, or nothing. Everything
-// except nodes.yaml and the parts of other roles and nodes is for all nodes.
+// Includes reports how much of a path of the pillar a node sees: all of it, some of it (decided for each path below it), or nothing.
+// Everything except nodes.yaml and the parts of other roles and nodes is for all nodes.
 func (m Member) Includes(path string) (whole, below bool) {
 	if path == NodesFile {
 		return false, false

@@ -53,7 +53,7 @@ func (r *Rollout) runStage(ctx context.Context, i int, s PlanStage) error {
 	return nil
 }
 
-// waited records that what a stage waits for was available. Its nodes see the keys with the values of that moment.
+// waited records that what a stage waits for was available. Its nodes see the keys with the values of that time.
 func (r *Rollout) waited(ctx context.Context, i int, anew bool) (err error) {
 	var keys map[string]string
 	if anew = anew && r.KV != nil; anew {
@@ -68,7 +68,7 @@ func (r *Rollout) waited(ctx context.Context, i int, anew bool) (err error) {
 	})
 }
 
-// failed returns those of nodes that failed.
+// failed returns the names of the given nodes that failed.
 func (r *Rollout) failed(nodes []Member) (names []string) {
 	for _, m := range nodes {
 		if r.node(m.Name).State == NodeFailed {
@@ -184,7 +184,7 @@ func (r *Rollout) steps(ctx context.Context, tasks []string, about Batch) error 
 	return nil
 }
 
-// deploy deploys nodes, as many at once as the stage allows. After too many failures no further one is begun.
+// deploy deploys nodes, as many at once as the stage allows. After too many failures no further node is begun.
 func (r *Rollout) deploy(ctx context.Context, s PlanStage, nodes []Member, canary bool) error {
 	tooMany := func() bool { return len(r.failed(s.Nodes)) > s.MaxFailures || canary && len(r.failed(nodes)) > 0 }
 	var wg sync.WaitGroup
@@ -234,8 +234,8 @@ func (e *errorOnce) get() error {
 	return e.err
 }
 
-// apply deploys one node, until it settles where the stage requires that, and reports it. The error is not the node's: the progress could
-// not be written, or ctx ended.
+// apply deploys one node, until it settles if the stage requires that, and reports it. An error is not one of the node: the progress
+// could not be written, or ctx ended.
 func (r *Rollout) apply(ctx context.Context, s PlanStage, m Member) error {
 	begun := r.Now()
 	var first event.Event
@@ -299,7 +299,7 @@ func (r *Rollout) apply(ctx context.Context, s PlanStage, m Member) error {
 	return nerr
 }
 
-// exportsOf returns the outputs of a node's steps, by name: the later step's where two wrote the same.
+// exportsOf returns the outputs of a node's steps, by name: that of the later step if two wrote the same.
 func exportsOf(out Outcome) map[string]json.RawMessage {
 	values := map[string]json.RawMessage{}
 	for _, o := range out.Outputs {

@@ -13,20 +13,20 @@ import (
 // Stage is a set of nodes that are deployed together.
 type Stage struct {
 	Name string `yaml:"name"`
-	// Roles are those whose nodes are in it; none means every node that is not in an earlier stage.
+	// Roles are the roles whose nodes are in it; none means every node that is not in an earlier stage.
 	Roles []string `yaml:"roles"`
-	// Canary is how many nodes are deployed, and must succeed, before the others.
+	// Canary is the number of nodes that are deployed, and must succeed, before the others.
 	Canary int `yaml:"canary"`
-	// Parallel is how many are deployed at once: a number or a percentage of the stage's nodes. "" is all.
+	// Parallel is how many are deployed at once: a number or a percentage of the stage's nodes. "" means all.
 	Parallel string `yaml:"parallel"`
-	// Rolling divides the stage into batches, of a number or a percentage of its nodes: one is complete before the next begins. "" is one
-	// batch.
+	// Rolling divides the stage into batches, of a number or a percentage of its nodes: one is complete before the next begins. "" means
+	// one batch.
 	Rolling string `yaml:"rolling"`
-	// MaxFailures is how many nodes may fail: they roll themselves back and keep the old release, and the rollout continues.
+	// MaxFailures is the number of nodes that may fail: they roll themselves back and keep the old release, and the rollout continues.
 	MaxFailures int `yaml:"max_failures"`
-	// WaitFor are waited for before the stage begins, one after the other.
+	// WaitFor lists what is waited for, one after the other, before the stage begins.
 	WaitFor []Wait `yaml:"wait_for"`
-	// Settle is how often a node is deployed at most, until a run changes nothing; 0 deploys once.
+	// Settle is the maximum number of times that a node is deployed, until a run changes nothing; 0 deploys once.
 	Settle int `yaml:"settle"`
 	// Before and After are tasks of the project that run on the hub around each batch.
 	Before []string `yaml:"before"`
@@ -40,12 +40,12 @@ type Wait struct {
 	HTTP string `yaml:"http" json:"http,omitempty"`
 	// Command is a command line for /bin/sh on the hub, as the project's user in its live tree, that exits with status 0.
 	Command string `yaml:"command" json:"command,omitempty"`
-	// Checks is green: every check of the project succeeds on each node that is live then.
+	// Checks is green: every check of the project succeeds on each node that is live at that time.
 	Checks string `yaml:"checks" json:"checks,omitempty"`
 	// Key is a key of package kv that must exist, Is the value that it must have; "" allows any.
 	Key string `yaml:"key" json:"key,omitempty"`
 	Is  string `yaml:"is" json:"is,omitempty"`
-	// For is how long to wait, Every the interval between tries: durations of Go, such as 90s.
+	// For is how long to wait, Every the interval between tries: Go durations, such as 90s.
 	For   string `yaml:"for" json:"for,omitempty"`
 	Every string `yaml:"every" json:"every,omitempty"`
 }
@@ -79,7 +79,7 @@ func (w Wait) String() string {
 	return "checks " + w.Checks
 }
 
-// times are For and Every, with their defaults.
+// times returns For and Every, or their defaults.
 func (w Wait) times() (limit, every time.Duration, err error) {
 	limit, every = waitFor, askEvery
 	if w.Checks != "" {
@@ -127,12 +127,12 @@ func (w Wait) check() error {
 	return err
 }
 
-// Stages are the code's part.
+// Stages is the part of the configuration that is in the code.
 type Stages struct {
-	// OnFailure says what is rolled back when more nodes failed than the stage allows.
+	// OnFailure says what is rolled back if more nodes fail than the stage allows.
 	OnFailure string  `yaml:"on_failure"`
 	Stages    []Stage `yaml:"stages"`
-	// Leader names steps that run on one node; nil: every step runs on each.
+	// Leader names steps that run on one node; nil means that every step runs on each node.
 	Leader *Leader `yaml:"leader"`
 }
 
@@ -204,7 +204,7 @@ func (s Stage) check() error {
 	return nil
 }
 
-// share returns how many of n nodes a number or a percentage is: all for "", at least one.
+// share returns how many of n nodes a number or a percentage means: all for "", and at least one.
 func share(key, text string, n int) (int, error) {
 	if text == "" {
 		return max(n, 1), nil

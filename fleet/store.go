@@ -18,17 +18,17 @@ import (
 // Node is a machine that the operator added.
 type Node struct {
 	Name string `json:"name"`
-	// Agent reports that the node connects to the hub; Target and Options are those of ssh(1) otherwise.
+	// Agent reports that the node connects to the hub; otherwise Target and Options are those for ssh(1).
 	Agent   bool     `json:"agent,omitempty"`
 	Target  string   `json:"ssh,omitempty"`
 	Options []string `json:"ssh_options,omitempty"`
-	// Root is the root there, "" for the program's default.
+	// Root is the root directory there, ""> for the program's default.
 	Root string `json:"root,omitempty"`
 	// Drained nodes are skipped by rollouts.
 	Drained bool      `json:"drained,omitempty"`
 	Added   time.Time `json:"added"`
 	AddedBy string    `json:"added_by,omitempty"`
-	// Release and Facts are what the node reported when it was reached last, at Seen.
+	// Release and Facts are what the node reported when it was last reached, at Seen.
 	Release string            `json:"release,omitempty"`
 	Facts   map[string]string `json:"facts,omitempty"`
 	Seen    time.Time         `json:"seen,omitzero"`
@@ -39,7 +39,7 @@ type Node struct {
 // dialsIn replaces the destination of ssh, which can't begin with a colon.
 const dialsIn = ":agent"
 
-// Store is the table of nodes, and of the leases by which a machine knows who orders there.
+// Store is the table of nodes, and of the leases by which a machine knows which hub may give orders there.
 type Store struct {
 	db    *sql.DB
 	batch *db.Batch
@@ -55,7 +55,7 @@ func Open(ctx context.Context, d *sql.DB) (*Store, error) {
 	})
 }
 
-// Add notes a node durably. One of that name is fault.Refused.
+// Add records a node durably. A name that already exists is fault.Refused.
 func (s *Store) Add(ctx context.Context, n Node) error {
 	if !validName.MatchString(n.Name) {
 		return fault.New(fault.Usage, "node add", "%q is not a valid node name", n.Name).WithHint("lower-case letters, digits, dots and dashes")
@@ -80,7 +80,7 @@ func (s *Store) Add(ctx context.Context, n Node) error {
 	return fault.New(fault.Refused, "node add", "there is a node %s already", n.Name).WithHint("corpus-git node show %s", n.Name)
 }
 
-// nodeColumns are what scanNode reads.
+// nodeColumns are the columns that scanNode reads.
 const nodeColumns = `name, target, options, root, drained, added, added_by, said`
 
 func scanNode(row interface{ Scan(to ...any) error }) (n Node, err error) {
@@ -119,7 +119,7 @@ func (s *Store) List(ctx context.Context) ([]Node, error) {
 	return out, rows.Err()
 }
 
-// NodeReport is what a node reports of itself.
+// NodeReport is what a node reports about itself.
 type NodeReport struct {
 	Release  string            `json:"release,omitempty"`
 	Facts    map[string]string `json:"facts,omitempty"`
@@ -135,7 +135,7 @@ func (s *Store) RecordReport(ctx context.Context, name string, said NodeReport) 
 	said.Seen = said.Seen.UTC()
 	var keys []string
 	for _, line := range said.HostKeys {
-		// Nothing but the key counts: others append it to their known_hosts.
+		// Only the key itself is accepted: others append it to their known_hosts.
 		if k, _, _, rest, err := ssh.ParseAuthorizedKey([]byte(line)); err == nil && len(rest) == 0 {
 			keys = append(keys, strings.TrimSpace(string(ssh.MarshalAuthorizedKey(k))))
 		}
@@ -181,7 +181,8 @@ func (s *Store) Get(ctx context.Context, name string) (Node, error) {
 	return n, e.WithHint("corpus-git node list  shows those that there are")
 }
 
-// Drain excludes a node from rollouts, or includes it again; changed reports whether the state changed. Durable on return.
+// Drain excludes a node from rollouts, or includes it again; changed reports whether the state changed. It is durable on
+// return.
 func (s *Store) Drain(ctx context.Context, name string, drained bool) (changed bool, err error) {
 	n, err := s.Get(ctx, name)
 	if err != nil || n.Drained == drained {
@@ -191,7 +192,7 @@ func (s *Store) Drain(ctx context.Context, name string, drained bool) (changed b
 	return true, err
 }
 
-// Remove removes a node from the table. What is deployed there stays. Durable on return.
+// Remove removes a node from the table. What is deployed there stays. It is durable on return.
 func (s *Store) Remove(ctx context.Context, name string) error {
 	_, err := s.Get(ctx, name)
 	if err != nil {

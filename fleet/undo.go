@@ -11,7 +11,7 @@ import (
 )
 
 // Undo rolls back a failed rollout as configured by on_failure, the last stage first, and returns the names of the nodes that could not be
-// rolled back. keeps are those that keep the new release. A rollout without a file never began. It can be run again.
+// rolled back. keeps are the nodes that keep the new release. A rollout without a file never began. It can be run again.
 func (r *Rollout) Undo(ctx context.Context) (left, keeps []string, err error) {
 	p, ok, err := ReadProgress(r.Path)
 	if err != nil || !ok || p.State == Live || p.State == RolledBack || p.State == Halted {
@@ -20,7 +20,7 @@ func (r *Rollout) Undo(ctx context.Context) (left, keeps []string, err error) {
 	if r.p == nil {
 		r.unsure = map[string]bool{}
 		for _, n := range p.Nodes {
-			r.unsure[n.Name] = n.State == Waiting // a dead server may have asked it
+			r.unsure[n.Name] = n.State == Waiting // a dead server may have sent it the order
 		}
 	}
 	r.p, r.Plan = p, p.Plan
@@ -50,7 +50,7 @@ func (r *Rollout) Undo(ctx context.Context) (left, keeps []string, err error) {
 	return left, keeps, Conclude(r.FS, r.Path, state, r.Now())
 }
 
-// undoStage rolls back the nodes of a stage, or, where they stay, ends deployments that only wait there.
+// undoStage rolls back the nodes of a stage, or, if they stay, ends deployments that are only waiting there.
 func (r *Rollout) undoStage(ctx context.Context, s PlanStage, stays bool) (left, keeps []string, err error) {
 	var todo []Member
 	for _, m := range slices.Backward(s.Nodes) {
@@ -76,7 +76,7 @@ func (r *Rollout) undoStage(ctx context.Context, s PlanStage, stays bool) (left,
 	return left, keeps, nil
 }
 
-// waits reports whether a node has, or may have, a deployment that waits to be told to go on.
+// waits reports whether a node has, or may have, a deployment that is waiting for the order to continue.
 func (n *NodeProgress) waits(unsure map[string]bool) bool {
 	return n.State == Ready || n.State == Waiting && unsure[n.Name]
 }
@@ -95,7 +95,7 @@ func (r *Rollout) back(ctx context.Context, m Member) (bad bool, err error) {
 	took := r.Now().Sub(begun).Round(100 * time.Millisecond)
 	switch {
 	case berr != nil && n.waits(r.unsure):
-		// Nothing has changed there: a waiting deployment ends by itself.
+		// Nothing has changed there: the waiting deployment ends by itself.
 		r.Emit(event.Event{Kind: event.Note, Text: fmt.Sprintf("%s was not told that it need not wait: %v", m.Name, berr)})
 	case berr != nil:
 		r.Emit(event.Event{Kind: event.Failure, Status: event.Bad, Procedure: Procedure, Text: fmt.Sprintf("%s was not rolled back: %v", m.Name, berr)})

@@ -22,7 +22,7 @@ const (
 	RunsRefused  = "refused"
 )
 
-// Fix is a word of a line of the recipe that should be another one.
+// Fix is a word in a line of the recipe that should be replaced.
 type Fix struct {
 	at fault.Pos
 	fault.Fix
@@ -108,7 +108,7 @@ func (f Fix) line(dir string) (lines []string, n int, out status.ImportLine, ok 
 	return lines, n, status.ImportLine{File: f.at.File, Line: f.at.Line, Old: line, New: strings.Replace(line, f.Old, f.New, 1)}, true
 }
 
-// Lines returns those that fixes would change in the project in dir.
+// Lines returns the lines that fixes would change in the project in dir.
 func Lines(dir string, fixes []Fix) (out []status.ImportLine) {
 	for _, f := range fixes {
 		if _, _, l, ok := f.line(dir); ok && !slices.Contains(out, l) {
@@ -118,7 +118,7 @@ func Lines(dir string, fixes []Fix) (out []status.ImportLine) {
 	return out
 }
 
-// Change makes fixes in the project in dir, each file by one rename.
+// Change applies fixes to the project in dir, each file by one rename.
 func Change(dir string, fixes []Fix) (made []status.ImportLine, err error) {
 	for _, f := range fixes {
 		lines, n, l, ok := f.line(dir)

@@ -20,14 +20,14 @@ import (
 
 // Request says what to check.
 type Request struct {
-	// Dir is the working tree, Pillar the folder of the project's pillar; "" is none. Check makes them absolute.
+	// Dir is the working tree, Pillar the folder of the project's pillar; "" means none. Check makes them absolute.
 	Dir, Pillar string
-	// Project is "" for the name of Dir.
+	// Project is the project's name; "" takes it from the name of Dir.
 	Project     project.Name
 	Environment string
 }
 
-// Check returns fault.Usage where a folder of the request does not exist. It fills in defaults.
+// Check returns fault.Usage if a folder of the request does not exist. It fills in defaults.
 func (q *Request) Check() (err error) {
 	for _, dir := range []*string{&q.Dir, &q.Pillar} {
 		if *dir == "" {
@@ -49,7 +49,7 @@ func (q *Request) Check() (err error) {
 // noName matches characters that are not allowed in a project's name.
 var noName = regexp.MustCompile(`[^a-z0-9-]+`)
 
-// folderName returns the project's name by its folder's.
+// folderName derives the project's name from that of its folder.
 func folderName(dir string) project.Name {
 	name := strings.Trim(noName.ReplaceAllString(strings.ToLower(filepath.Base(dir)), "-"), "-")
 	if _, err := project.ParseName(name); err != nil {
@@ -58,11 +58,11 @@ func folderName(dir string) project.Name {
 	return project.Name(name)
 }
 
-// Repository is what is needed of one repository of the server.
+// Repository is what is needed from one repository of the server.
 type Repository interface {
 	Dir() string
 	Tree(ctx context.Context, c project.Commit, in project.Incoming) (fs.FS, error)
-	// CheckPack checks a pack as the server checks that of a push.
+	// CheckPack checks a pack as the server checks the pack of a push.
 	CheckPack(ctx context.Context, from io.Reader) error
 	RefuseLFS(ctx context.Context, c project.Commit, in project.Incoming) error
 	Checkout(ctx context.Context, want project.Checkout) (project.CheckoutStats, error)
@@ -77,7 +77,7 @@ type Server struct {
 	Tmp string
 }
 
-// commit stores what git would push of a folder in a repository, and reads it from there.
+// commit stores in a repository what git would push from a folder, and reads it from there.
 func (s Server) commit(ctx context.Context, dir string, kind project.Repo) (c project.Commit, tree fs.FS, w worktree, err error) {
 	r := s.Repository(kind)
 	w = worktree{dir: dir, tmp: filepath.Join(s.Tmp, string(kind)), env: s.Env, check: func(pack io.Reader) error { return r.CheckPack(ctx, pack) }}
@@ -87,8 +87,8 @@ func (s Server) commit(ctx context.Context, dir string, kind project.Repo) (c pr
 	return c, tree, w, err
 }
 
-// Run deploys a working tree on the server, as far as that changes nothing on the machine. The project exists there. An error is the
-// machine's or ours; problems of the project are in the report.
+// Run deploys a working tree on the server, as far as that changes nothing on the machine. The project must exist on the server. An
+// error is the machine's fault or ours; problems of the project are in the report.
 func (s Server) Run(ctx context.Context, q Request) (*Report, error) {
 	d := project.Deployment{ID: project.NewID(), Project: q.Project, Trigger: project.TriggerPlan, At: time.Now(), Repo: project.Code}
 	src := procedures.Sources{Environment: q.Environment, Private: s.Tools.State.Recipe(string(d.ID), "lint"), Partial: q.Pillar == ""}

@@ -14,7 +14,7 @@ import (
 
 // Report is what was found.
 type Report struct {
-	root     string // of the server that looked, which is gone
+	root     string // root of the server that checked, which no longer exists
 	Project  project.Name
 	Linted   *procedures.Linted
 	Problems []error
@@ -23,12 +23,12 @@ type Report struct {
 	hide     *redact.Redactor
 }
 
-// Redact returns a text without secrets, and with the usual root in place of the temporary one.
+// Redact returns a text without secrets, and with the usual root instead of the temporary one.
 func (r *Report) Redact(text string) string {
 	return strings.ReplaceAll(r.hide.String(text), r.root, "/srv")
 }
 
-// Counts says how many steps, tasks and checks there are.
+// Counts returns the numbers of steps, tasks and checks, in words.
 func (r *Report) Counts() string {
 	var parts []string
 	if p := r.Linted.Prepared; p != nil {
@@ -37,7 +37,7 @@ func (r *Report) Counts() string {
 	return strings.Join(parts, ", ")
 }
 
-// Error returns an error of Problems without secrets; as a push has them, the text is the place, and the cause alone.
+// Error returns an error of Problems without secrets; as in a push, the text is the position and only the cause.
 func (r *Report) Error(err error) (text, hint string, hidden error) {
 	text = r.Redact(fault.Cause(err))
 	hidden = r.hide.Error(err)

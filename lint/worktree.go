@@ -15,15 +15,15 @@ import (
 	"corpus-git/project"
 )
 
-// worktree is a folder to be committed as git would do it, without touching the repository that it may be the work tree of: index and
+// worktree is a folder to be committed as git would do it, without changing the repository that it may be the work tree of: index and
 // objects are written to tmp.
 type worktree struct {
 	dir, tmp string
 	env      []string
-	// check looks at the pack as the server does at that of a push; what it refuses is refused.
+	// check checks the pack as the server checks that of a push; what it refuses is reported.
 	check   func(pack io.Reader) error
 	refused error
-	// untracked are the files below .salt that git does not track yet; none where the folder is no work tree.
+	// untracked are the files below .salt that git does not track yet; none if the folder is not a work tree.
 	untracked []string
 }
 
@@ -61,7 +61,7 @@ func (w *worktree) commitTo(ctx context.Context, to string) (project.Commit, err
 	}
 	defer file.Close()
 	if err := w.check(file); fault.KindOf(err) == fault.Refused {
-		w.refused = err // what else is wrong is told, too
+		w.refused = err // other problems are reported, too
 	} else if err != nil {
 		return "", err
 	}
@@ -74,15 +74,15 @@ func (w *worktree) commitTo(ctx context.Context, to string) (project.Commit, err
 	return project.Commit(commit), nil
 }
 
-// repository returns the environment in which git sees the folder: as the work tree that it is, with a copy of its index, or else as one of an
-// empty repository.
+// repository returns the environment in which git sees the folder: as the work tree that it is, with a copy of its index, or otherwise as the
+// work tree of an empty repository.
 func (w *worktree) repository(ctx context.Context, objects string) ([]string, error) {
 	index := filepath.Join(w.tmp, "index")
 	who := []string{"GIT_INDEX_FILE=" + index, "GIT_OBJECT_DIRECTORY=" + objects, "GIT_WORK_TREE=" + w.dir,
 		"GIT_AUTHOR_NAME=lint", "GIT_AUTHOR_EMAIL=lint@localhost", "GIT_COMMITTER_NAME=lint", "GIT_COMMITTER_EMAIL=lint@localhost"}
 	top, err := w.git(ctx, w.clean(), nil, "rev-parse", "--show-prefix", "--absolute-git-dir", "--git-path", "objects", "--git-path", "index")
 	lines := strings.Split(top, "\n")
-	if err != nil || len(lines) != 4 || lines[0] != "" { // no work tree, or a folder of one
+	if err != nil || len(lines) != 4 || lines[0] != "" { // not a work tree, or a folder within one
 		dir := filepath.Join(w.tmp, "repository")
 		if _, err := w.git(ctx, w.clean(), nil, "init", "-q", "--bare", dir); err != nil {
 			return nil, err
@@ -124,7 +124,7 @@ func (w *worktree) clean(more ...string) []string {
 	return append(out, more...)
 }
 
-// git runs git in the folder and gives what it printed, without the last line feed.
+// git runs git in the folder and returns its output, without the last line feed.
 func (w *worktree) git(ctx context.Context, env []string, in io.Reader, args ...string) (string, error) {
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, "git", args...) //nolint:gosec // words of this file

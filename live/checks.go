@@ -22,9 +22,9 @@ type Checks struct {
 	*Projects
 	// Undeployed reports whether a project was undeployed.
 	Undeployed func(context.Context, project.Name) (bool, error)
-	// LastLive are the newest deployments that went live.
+	// LastLive returns each project's newest live deployment.
 	LastLive func(context.Context, []project.Name) (map[project.Name]project.Record, error)
-	// Notify adds to the outbox; the same ID is added once. Durable on return.
+	// Notify adds to the outbox; the same ID is added once. It is durable on return.
 	Notify func(context.Context, ...project.Notification) error
 	Log    zerolog.Logger
 }
@@ -35,7 +35,7 @@ func checkID(name project.Name, p project.CheckPeriod) string {
 	return "check_" + hex.EncodeToString(sum[:16])
 }
 
-// Of returns the periodic checks of a project's live release; none where it was undeployed.
+// Of returns the periodic checks of a project's live release; none if it was undeployed.
 func (c Checks) Of(ctx context.Context, name project.Name) (watch.Release, error) {
 	if gone, err := c.Undeployed(ctx, name); err != nil || gone {
 		return watch.Release{}, err
@@ -69,7 +69,7 @@ func (c Checks) Of(ctx context.Context, name project.Name) (watch.Release, error
 	return out, nil
 }
 
-// notifyTimeout bounds one notification.
+// notifyTimeout limits one notification.
 const notifyTimeout = 30 * time.Second
 
 // notify writes the notification, and runs the operator's notify hooks.

@@ -14,14 +14,14 @@ type Choices struct {
 	keep         project.Retention
 }
 
-// StoreOtherBranches is whether pushes to other branches than the one that deploys are stored; set is false if the project does not say.
+// StoreOtherBranches reports whether pushes to branches other than the deployed one are stored; set is false if the project does not say.
 func (c Choices) StoreOtherBranches() (store, set bool) { return c.store, c.set }
 
-// Retention is which of the project's archives are kept.
+// Retention returns which of the project's archives are kept.
 func (c Choices) Retention() project.Retention { return c.keep }
 
-// Choices returns those of a project. They are cached while the live release, and the server's configuration, are the same. A configuration
-// that can't be read has none.
+// Choices returns the choices of a project. They are cached while the live release and the server's configuration stay the same. There are
+// none if the configuration can't be read.
 func (p *Projects) Choices(ctx context.Context, name project.Name) Choices {
 	now := Choices{server: p.cfg.Retention()}
 	now.keep = now.server

@@ -7,18 +7,19 @@ import (
 	"corpus-git/project"
 )
 
-// Converge is when and how the live release of a project is applied again, for a converge.Scheduler.
+// Converge determines when and how the live release of a project is applied again, for a converge.Scheduler.
 type Converge struct {
 	*Projects
 	// Undeployed reports whether a project was undeployed.
 	Undeployed func(context.Context, project.Name) (bool, error)
-	// Registers is told which services what is live registers here, where a Plan is asked.
+	// Registers is called with the services that the live release registers here, whenever Plan is called.
 	Registers func(name project.Name, services map[string]string)
-	// Server is the default where a project sets nothing.
+	// Server returns the default for a project that sets nothing.
 	Server func() project.ConvergePolicy
 }
 
-// Watches returns the keys that what is live watches, and whether it runs on nodes; none if nothing is live.
+// Watches returns the keys that the live release watches, and whether it runs on nodes; none if nothing is
+// live.
 func (c Converge) Watches(ctx context.Context, name project.Name) (w project.Watches, nodes bool, err error) {
 	if gone, err := c.Undeployed(ctx, name); err != nil || gone {
 		return w, false, err
@@ -30,7 +31,8 @@ func (c Converge) Watches(ctx context.Context, name project.Name) (w project.Wat
 	return l.Prepared.Cfg.Watches(), l.Prepared.Rollout != nil, nil
 }
 
-// Plan is that of the live release; none if there is none, where it was undeployed, and where it runs on nodes.
+// Plan returns the plan of the live release; none if nothing is live, if it was undeployed, or if it runs on
+// nodes.
 func (c Converge) Plan(ctx context.Context, name project.Name) (converge.Plan, error) {
 	if gone, err := c.Undeployed(ctx, name); err != nil || gone {
 		c.Registers(name, nil)

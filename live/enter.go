@@ -15,9 +15,9 @@ import (
 	"corpus-git/sls/host"
 )
 
-// Enter runs a command, or for none the shell of the project's user, in the live tree in the environment of Run. On a terminal nothing of its output is
-// hidden: whoever enters may read the configuration as the project's user. Without one it is Run. begin is told what runs, and as whom ("" is the server's own
-// user), and may still refuse.
+// Enter runs a command, or without one the shell of the project's user, in the live tree in the environment of Run. On a terminal its output is not redacted:
+// whoever enters may read the configuration as the project's user. Without a terminal it is the same as Run. begin is called with what runs, and as whom (""
+// means the server's own user), and may still refuse.
 func (u Units) Enter(ctx context.Context, name project.Name, argv []string, t *terminal.Terminal, begin func(what, user string) error, stdin io.Reader, stdout, stderr io.Writer) (exit int, err error) {
 	l, err := u.Release(ctx, name)
 	if err != nil {

@@ -8,13 +8,14 @@ import (
 	"corpus-git/internal/redact"
 )
 
-// redactedLines passes on the lines of several sources, each redacted as one text. It is for one goroutine at a time.
+// redactedLines passes on the lines of several sources, each redacted as one text. It may be used by one goroutine at
+// a time.
 type redactedLines struct {
 	hide *redact.Redactor
 	emit func(source, line string) error
 	open map[string]*redactedLine
 	err  error // of emit
-	// inTurn reports that sources come one after the other, each ending when the next one begins.
+	// inTurn means that sources follow one another, each ending when the next one begins.
 	inTurn bool
 	last   *redactedLine
 }

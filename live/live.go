@@ -18,7 +18,7 @@ import (
 	"corpus-git/project/registry"
 )
 
-// Repository is what is read of a project's repository; receive's implements it.
+// Repository is what is read from a project's repository; receive's implements it.
 type Repository interface {
 	// Live returns the deployed branch and its commit, "" and "" before the first deployment.
 	Live(context.Context) (ref string, c project.Commit, err error)
@@ -26,14 +26,14 @@ type Repository interface {
 	Submodules(ctx context.Context, c project.Commit, in project.Incoming, want project.SubmoduleRequest) (fs.FS, error)
 }
 
-// Config is what Projects works with.
+// Config configures a Projects.
 type Config struct {
 	Tools      *procedures.Tools
 	Get        func(context.Context, project.Name) (registry.Project, error)
 	Repository func(project.Name, project.Repo) Repository
-	// Redactor hides the secrets that deployments of a project hide.
+	// Redactor returns a redactor for the secrets that deployments of a project hide.
 	Redactor func(context.Context, project.Name) *redact.Redactor
-	// Retention is which archives are kept where a project sets nothing.
+	// Retention returns which archives are kept if a project sets nothing.
 	Retention func() project.Retention
 }
 
@@ -45,7 +45,7 @@ type Projects struct {
 	known map[project.Name]Choices
 }
 
-// New makes a Projects.
+// New returns a Projects.
 func New(cfg Config) *Projects { return &Projects{cfg: cfg, known: map[project.Name]Choices{}} }
 
 // Release is the live release of a project: its configuration, a deployment that represents it, and a redactor for its secrets.
@@ -55,7 +55,7 @@ type Release struct {
 	Hide       *redact.Redactor
 }
 
-// hidden redacts a text of the project's.
+// hidden redacts a text of the project.
 func (r Release) hidden(text string) string { return r.Hide.String(event.ScrubText(text)) }
 
 // Release reads what is live in a project.
@@ -74,7 +74,7 @@ func (p *Projects) Cfg(ctx context.Context, name project.Name) (*project.Cfg, er
 	return prep.Cfg, nil
 }
 
-// Explain reports what each layer says of the configuration of what is live, at a key or below: see project.Cfg.Explain.
+// Explain reports what each layer sets in the configuration of what is live, at a key or below: see project.Cfg.Explain.
 func (p *Projects) Explain(ctx context.Context, name project.Name, key string, show project.Show) (out []project.Explained, err error) {
 	_, _, err = p.prepared(ctx, name, redact.None(), func(prep *procedures.Prepared, src procedures.Sources) (err error) {
 		out, err = prep.Explain(src, key, show)
@@ -83,7 +83,7 @@ func (p *Projects) Explain(ctx context.Context, name project.Name, key string, s
 	return out, err
 }
 
-// Recipe reports where each file of the recipe that is live is from, and, with values, what each layer says of the configuration where a recipe says something.
+// Recipe reports where each file of the live recipe comes from, and, with values, what each layer sets in the configuration wherever a recipe sets something.
 func (p *Projects) Recipe(ctx context.Context, name project.Name, values bool) (recipes []extends.RecipeOf, files []extends.Origin, said []project.Explained, err error) {
 	_, _, err = p.prepared(ctx, name, redact.None(), func(prep *procedures.Prepared, src procedures.Sources) (err error) {
 		if recipes, files, err = prep.Origins(name); err != nil || !values {
@@ -150,7 +150,7 @@ func (p *Projects) prepared(ctx context.Context, name project.Name, hide *redact
 	return prep, d, err
 }
 
-// submodules adds the files of submodules to src: .salt, or a folder of it, may be one. The live release's were fetched; nothing is fetched
+// submodules adds the files of submodules to src: .salt, or a folder of it, may be one. Those of the live release were fetched earlier; nothing is fetched
 // now.
 func (p *Projects) submodules(ctx context.Context, d project.Deployment, src *procedures.Sources, want project.Submodules) (more bool, err error) {
 	for _, x := range []struct {
@@ -172,7 +172,7 @@ func (p *Projects) submodules(ctx context.Context, d project.Deployment, src *pr
 	return more, nil
 }
 
-// openInside returns a folder that its owner may change while it is read, nil if it, or the file in it that is wanted, is missing.
+// openInside returns a folder that its owner may change while it is read, nil if it, or the given file in it, is missing.
 func openInside(dir, file string) (fs.FS, error) {
 	tree, err := vfs.Beneath(dir)
 	if err == nil {
@@ -184,7 +184,7 @@ func openInside(dir, file string) (fs.FS, error) {
 	return tree, err
 }
 
-// liveTree returns the files of a repository's commit that is live; nil if none is.
+// liveTree returns the files of a repository's live commit; nil if there is none.
 func liveTree(ctx context.Context, r Repository) (fs.FS, project.Commit, error) {
 	_, commit, err := r.Live(ctx)
 	if err != nil || commit == "" {

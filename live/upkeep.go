@@ -18,16 +18,16 @@ type Difference struct {
 	Kind, Text string
 }
 
-// Upkeep is the present state of what deployments maintain around a project.
+// Upkeep is the current state of what deployments maintain around a project.
 type Upkeep struct {
 	// User is the account that the project runs as, "" if nothing is live.
 	User string
-	// Differs is empty where the procedures sync and fixperms would change nothing.
+	// Differs is empty if the procedures sync and fixperms would change nothing.
 	Differs []Difference
 }
 
-// Upkeep checks the accounts, links, owners and modes of a project and changes nothing. It walks the trees. The caller keeps deployments
-// out.
+// Upkeep checks the accounts, links, owners and modes of a project and changes nothing. It walks the trees. The caller blocks
+// deployments.
 func (p *Projects) Upkeep(ctx context.Context, name project.Name, linked bool) (u Upkeep, err error) {
 	l, err := p.Release(ctx, name)
 	if err != nil {
@@ -51,7 +51,7 @@ func (p *Projects) Upkeep(ctx context.Context, name project.Name, linked bool) (
 		group, gerr := t.Host.Users.Group(cfg.Group())
 		if errors.Is(uerr, host.ErrNoAccount) || errors.Is(gerr, host.ErrNoAccount) {
 			differ("accounts", "%s: the user %s or the group %s is missing", name, cfg.User(), cfg.Group())
-			return u, nil // whom the files should belong to cannot be told
+			return u, nil // the owner that the files should have can't be determined
 		}
 		if err := errors.Join(uerr, gerr); err != nil {
 			return u, err

@@ -10,8 +10,8 @@ import (
 	"corpus-git/project/config"
 )
 
-// command runs a sink's program: the notification is its standard input, as JSON. Its environment is clean but for what names the notification; an exit status
-// that is not 0 is an error.
+// command runs a sink's program: the notification is its standard input, as JSON. Its environment is clean except for variables that identify the
+// notification; a non-zero exit status is an error.
 func (w *Worker) command(ctx context.Context, s config.Sink, n project.Notification) error {
 	body, err := document(s.Kind, n)
 	if err != nil {

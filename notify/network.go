@@ -12,8 +12,9 @@ import (
 	"corpus-git/project/config"
 )
 
-// private reports whether an address is of this machine, link-local, in a private network, or otherwise not routed on the Internet. An
-// address that embeds one of IPv4 is judged by that. Source: IANA's registries of special-purpose addresses (RFC 6890), RFC 6052, RFC 3056.
+// private reports whether an address belongs to this machine, is link-local, in a private network, or otherwise not routed on the Internet.
+// An address that embeds an IPv4 address is judged by that. Source: IANA's registries of special-purpose addresses (RFC 6890), RFC 6052,
+// RFC 3056.
 func private(a netip.Addr) bool {
 	a = a.Unmap().WithZone("")
 	if a.Is6() {
@@ -39,8 +40,8 @@ func private(a netip.Addr) bool {
 // errPrivate is the error about an address that a sink may not use.
 var errPrivate = errors.New("it is an address of this machine or of a private network, and the sink does not allow these (private: true)")
 
-// dialer connects for a sink. The address is checked when the connection is made, so a name that resolves differently the second time gains
-// nothing.
+// dialer connects for a sink. The address is checked when the connection is made, so that a name that resolves differently the second time
+// has no effect.
 func dialer(s config.Sink) *net.Dialer {
 	return &net.Dialer{
 		KeepAlive: -1,
@@ -60,14 +61,15 @@ func dialer(s config.Sink) *net.Dialer {
 	}
 }
 
-// maxAnswer is how much of an answer is read, and maxHeader of its header, in bytes.
+// maxAnswer is the maximum that is read of an answer, and maxHeader of its header, in bytes.
 const (
 	maxAnswer = 64 << 10
 	maxHeader = 32 << 10
 )
 
-// client makes the requests of a sink, limited by their contexts: in a new connection each, to the configured host only. A proxy of the
-// environment is used only where private addresses are allowed, since the address that it connects to can't be checked.
+// client returns the client for the requests of a sink, which are limited by their contexts: each uses a new connection, to the configured
+// host only. A proxy from the environment is used only if private addresses are allowed, since the address that it connects to can't be
+// checked.
 func client(s config.Sink) *http.Client {
 	t := &http.Transport{
 		DialContext: dialer(s).DialContext, DisableKeepAlives: true,

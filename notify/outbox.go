@@ -29,12 +29,12 @@ const (
 
 // Delivery is one notification for one sink.
 type Delivery struct {
-	// ID is that of the notification.
+	// ID is the ID of the notification.
 	ID      string       `json:"id"`
 	Sink    string       `json:"sink"`
 	Event   string       `json:"event"`
 	Project project.Name `json:"project,omitempty"`
-	// At is when it happened.
+	// At is the time of the event.
 	At       time.Time `json:"at"`
 	State    State     `json:"state"`
 	Attempts int       `json:"attempts"`
@@ -45,14 +45,14 @@ type Delivery struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Counts are how many deliveries there are in each state.
+// Counts are the numbers of deliveries in each state.
 type Counts struct {
 	Waiting, Delivered, GivenUp int64
-	// Oldest is the time of the oldest pending one; zero where none is pending.
+	// Oldest is the time of the oldest pending one; zero if none is pending.
 	Oldest time.Time
 }
 
-// Outbox are the pending and finished deliveries. All methods are safe for concurrent use.
+// Outbox holds the pending and finished deliveries. All methods are safe for concurrent use.
 type Outbox struct {
 	db    *sql.DB
 	sinks func() []config.Sink
@@ -61,7 +61,7 @@ type Outbox struct {
 	wake  chan struct{}
 }
 
-// Open prepares the tables. sinks are those of the configuration now; envs are the server's environments.
+// Open prepares the tables. sinks returns those of the current configuration; envs the server's environments.
 func Open(ctx context.Context, d *sql.DB, sinks func() []config.Sink, envs func() project.Environments, now func() time.Time) (*Outbox, error) {
 	err := db.Migrate(ctx, d, "notify", []string{
 		`CREATE TABLE notifications (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, at INTEGER NOT NULL, event TEXT NOT NULL, project TEXT NOT NULL, body TEXT NOT NULL)`,
@@ -73,7 +73,7 @@ func Open(ctx context.Context, d *sql.DB, sinks func() []config.Sink, envs func(
 	return &Outbox{db: d, sinks: sinks, envs: envs, now: now, wake: make(chan struct{}, 1)}, err
 }
 
-// Add writes a notification for every sink that accepts it, into the transaction tx; none where no sink does. The same ID is added once.
+// Add writes a notification for every sink that accepts it, into the transaction tx; none if no sink does. The same ID is added once.
 // The worker runs after the transaction: the database has one connection, which its query waits for (db.Open).
 func (o *Outbox) Add(ctx context.Context, tx db.Execer, n project.Notification) error {
 	var to []string
@@ -112,7 +112,7 @@ func (o *Outbox) add(ctx context.Context, tx db.Execer, n project.Notification, 
 	return nil
 }
 
-// AddNow adds notifications in a transaction of their own, if there is no record. They are durable on return.
+// AddNow adds notifications in their own transaction, for events without a record. They are durable on return.
 func (o *Outbox) AddNow(ctx context.Context, list ...project.Notification) error {
 	tx, err := o.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -127,7 +127,7 @@ func (o *Outbox) AddNow(ctx context.Context, list ...project.Notification) error
 	return tx.Commit()
 }
 
-// wakeUp makes the worker look for what is due.
+// wakeUp makes the worker check for due deliveries.
 func (o *Outbox) wakeUp() {
 	select {
 	case o.wake <- struct{}{}:
@@ -135,7 +135,7 @@ func (o *Outbox) wakeUp() {
 	}
 }
 
-// takes reports whether a sink's filters accept a notification. One that is about no project passes only if there is no filter of
+// takes reports whether a sink's filters accept a notification. One that is not about a project passes only if there is no filter of
 // projects or environments.
 func (o *Outbox) takes(s config.Sink, n project.Notification) bool {
 	if len(s.Projects) > 0 && !slices.ContainsFunc(s.Projects, func(glob string) bool {
@@ -231,7 +231,8 @@ func (o *Outbox) Get(ctx context.Context, id, sink string) (Delivery, error) {
 	return d, err
 }
 
-// Retry makes deliveries due at once that were given up or are pending: those of one notification, or for "" all. It returns how many.
+// Retry makes deliveries that were given up or are pending due immediately: those of one notification, or for "" all. It returns their
+// number.
 func (o *Outbox) Retry(ctx context.Context, id string) (int64, error) {
 	res, err := o.db.ExecContext(ctx, `UPDATE deliveries SET state = 'waiting', attempts = 0, next = ?2
 		WHERE state <> 'delivered' AND (?1 = '' OR notification = (SELECT seq FROM notifications WHERE id = ?1))`, id, o.now().UnixNano())
@@ -250,7 +251,7 @@ func (o *Outbox) Retry(ctx context.Context, id string) (int64, error) {
 	return n, err
 }
 
-// Count counts the deliveries in a database; none where it has no outbox yet.
+// Count counts the deliveries in a database; none if it has no outbox yet.
 func Count(ctx context.Context, d *sql.DB) (c Counts, err error) {
 	var oldest int64
 	var there bool
@@ -267,7 +268,7 @@ func Count(ctx context.Context, d *sql.DB) (c Counts, err error) {
 }
 
 // Prune removes what was delivered or given up before a time, and the oldest deliveries beyond limit: first delivered, then given up, then
-// pending ones. A zero time, and a limit of 0, mean no limit. It returns how many were removed.
+// pending ones. A zero time, and a limit of 0, mean no limit. It returns the number removed.
 func (o *Outbox) Prune(ctx context.Context, before time.Time, limit int) (n int64, err error) {
 	del := func(query string, args ...any) {
 		if err != nil {

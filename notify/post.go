@@ -21,7 +21,7 @@ import (
 	"corpus-git/project/config"
 )
 
-// post makes one attempt over HTTP. An answer outside of 200 to 299 is an error; 410 (Gone) is a permanent one.
+// post makes one attempt over HTTP. An answer outside 200 to 299 is an error; 410 (Gone) is a permanent one.
 func (w *Worker) post(ctx context.Context, s config.Sink, n project.Notification) error {
 	method, address := http.MethodPost, string(s.URL)
 	if s.Kind == "matrix" {
@@ -69,8 +69,8 @@ func (w *Worker) post(ctx context.Context, s config.Sink, n project.Notification
 	return fmt.Errorf("%s answered %d", req.URL.Host, res.StatusCode)
 }
 
-// sign adds the headers of Standard Webhooks: each secret makes one signature, so that a receiver can rotate its secret at any time.
-// Source: github.com/standard-webhooks/standard-webhooks, "Signature scheme".
+// sign adds the headers of Standard Webhooks: each secret yields one signature, so that a receiver can rotate its secret at any
+// time. Source: github.com/standard-webhooks/standard-webhooks, "Signature scheme".
 func sign(h http.Header, secrets []project.Secret, id string, at time.Time, body []byte) error {
 	seconds := strconv.FormatInt(at.Unix(), 10)
 	h.Set("Webhook-Id", id)
@@ -92,7 +92,7 @@ func sign(h http.Header, secrets []project.Secret, id string, at time.Time, body
 	return nil
 }
 
-// document returns the body that a kind of sink is sent.
+// document returns the body to send to a kind of sink.
 func document(kind string, n project.Notification) ([]byte, error) {
 	var doc any
 	switch kind {
@@ -121,7 +121,7 @@ func document(kind string, n project.Notification) ([]byte, error) {
 var (
 	// Source: Slack's documentation, "Formatting text for app surfaces", escaping.
 	slack = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
-	// What formats text in Discord's Markdown.
+	// The characters that format text in Discord's Markdown.
 	discord = strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "~", `\~`, "`", "\\`", "|", `\|`, ">", `\>`, "[", `\[`, "]", `\]`, "#", `\#`, "<", `\<`)
 )
 

@@ -69,7 +69,7 @@ func title(n project.Notification) string {
 	return printable.Line(where + ": " + what)
 }
 
-// details returns what else people are told, one line each.
+// details returns the further details for people, one line each.
 func details(n project.Notification) (out []string) {
 	add := func(format string, args ...any) { out = append(out, printable.Line(fmt.Sprintf(format, args...))) }
 	if d := n.Deployment; d != nil {

@@ -23,11 +23,11 @@ import (
 // Worker delivers what is in an outbox.
 type Worker struct {
 	Outbox *Outbox
-	// Settings are those of the configuration now; its sinks are Outbox's.
+	// Settings returns the settings of the current configuration; its sinks are those of Outbox.
 	Settings func() config.Notify
-	// Secrets are the server's own. They are redacted in recorded errors.
+	// Secrets returns the server's own secrets, which are redacted in recorded errors.
 	Secrets func() []redact.Secret
-	// Describe is how people reach a project, as report prints it, for the mail of its creation.
+	// Describe returns how people reach a project, as printed by report, for the mail about its creation.
 	Describe func(ctx context.Context, name project.Name) (string, error)
 	Exec     execx.Commander
 	// Host is the name of this machine for people.
@@ -38,7 +38,7 @@ type Worker struct {
 	busy map[string]bool // sinks that are being delivered to
 }
 
-// permanent is an error that no further attempt helps.
+// permanent is an error that further attempts would not fix.
 type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }
@@ -80,7 +80,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// Drain makes one attempt at everything that is due, until ctx ends: for a process that is about to end, or is not a server.
+// Drain makes one attempt at everything that is due, until ctx ends: for a process that is about to end, or that is not a server.
 func (w *Worker) Drain(ctx context.Context) {
 	var wg sync.WaitGroup
 	for name := range w.dueSinks(ctx) {
@@ -133,7 +133,7 @@ func (w *Worker) dueSinks(ctx context.Context) map[string]bool {
 	return out
 }
 
-// next is when the next delivery to a sink that is not busy is due.
+// next returns when the next delivery to a sink that is not busy is due.
 func (w *Worker) next(ctx context.Context) (time.Time, bool) {
 	rows, err := w.Outbox.db.QueryContext(ctx, `SELECT sink, min(next) FROM deliveries WHERE state = 'waiting' GROUP BY sink`)
 	if err != nil {
@@ -198,7 +198,7 @@ func (w *Worker) sink(name string) (config.Sink, error) {
 	return config.Sink{}, permanent{errors.New("the configuration has no such sink any more")}
 }
 
-// first returns the first delivery to a sink that was due at a time.
+// first returns the first delivery to a sink that is due at a time.
 func (w *Worker) first(ctx context.Context, name string, at time.Time) (d due, ok bool, err error) {
 	var body []byte
 	err = w.Outbox.db.QueryRowContext(ctx, `SELECT d.seq, d.attempts, n.body FROM deliveries d JOIN notifications n ON n.seq = d.notification
@@ -231,7 +231,7 @@ func (w *Worker) deliver(ctx context.Context, s config.Sink, n project.Notificat
 	return err
 }
 
-// ended records an attempt. Durable on return.
+// ended records an attempt. It is durable on return.
 func (w *Worker) ended(ctx context.Context, sink string, d due, err error) error {
 	now, set := w.Outbox.now(), w.Settings()
 	attempts := d.attempts + 1

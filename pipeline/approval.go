@@ -17,8 +17,8 @@ import (
 	"corpus-git/project/demands"
 )
 
-// approved reports whether a deployment may go on: nobody must approve it, or enough have, and it would do what they have seen. Otherwise it has its result: it
-// is parked, or its push counted as an approval and more are needed. An error refuses it.
+// approved reports whether a deployment may go on: either no approval is needed, or enough was given and it would do what the approvers have seen. Otherwise its
+// result is set: it is parked, or its push counted as an approval and more are needed. An error refuses it.
 func (dep *deployment) approved(ctx context.Context) (ok bool, err error) {
 	p, d := dep.p, dep.record().Deployment
 	if dep.need == 0 && d.Approval == nil {
@@ -66,7 +66,7 @@ func (dep *deployment) approved(ctx context.Context) (ok bool, err error) {
 	return true, nil
 }
 
-// asked finds the open request for the very same deployment, and counts a push by somebody else who may approve as an approval.
+// asked finds the open request for exactly this deployment. A push by somebody else who may approve counts as an approval.
 func (dep *deployment) asked(ctx context.Context) (r approval.Request, found bool, err error) {
 	p, d := dep.p, dep.record().Deployment
 	open, err := p.approvals.List(ctx, d.Project, true, -1)
@@ -85,7 +85,7 @@ func (dep *deployment) asked(ctx context.Context) (r approval.Request, found boo
 	return r, true, err
 }
 
-// park plans a deployment, keeps its commits, and records that it waits for approval. Durable when it returns.
+// park plans a deployment, pins its commits, and records that it waits for approval. It is durable on return.
 func (dep *deployment) park(ctx context.Context) error {
 	p, d := dep.p, dep.record().Deployment
 	for _, s := range d.Set {
@@ -131,7 +131,7 @@ func (dep *deployment) park(ctx context.Context) error {
 	return nil
 }
 
-// sum shows the plan of a deployment, below the first line with head, and gives its hash, what the deployment rests on and how many things it would change.
+// sum shows the plan of a deployment, with head below the first line, and returns its hash, what the deployment depends on and how many things it would change.
 func (dep *deployment) sum(ctx context.Context, head bool) (sum string, basis approval.Basis, n int, err error) {
 	d := dep.env.Deployment
 	desc, err := dep.p.cfg.Repository(d.Project, project.Code).Describe(ctx, d.LiveCode, d.Code, dep.in)
@@ -152,7 +152,7 @@ func (dep *deployment) sum(ctx context.Context, head bool) (sum string, basis ap
 	return plan.Sum(), basis, n, err
 }
 
-// planned hashes a plan as it is shown, without what is secret in it.
+// planned hashes a plan as it is shown, without its secrets.
 type planned struct {
 	*deployment
 	plan approval.Plan
@@ -168,7 +168,8 @@ func (r planned) Append(e event.Event) uint64 {
 	return r.deployment.Append(e)
 }
 
-// Approve counts an approval of a request, by its ID or the beginning of it, and starts its deployment when there are enough: id is that, "" while more are needed.
+// Approve counts an approval of a request, by its ID or a prefix of it, and starts its deployment when there are enough: id is the ID of that deployment, "" while
+// more are needed.
 func (p *Pipeline) Approve(ctx context.Context, name project.Name, request string, v approval.Vote) (r approval.Request, id project.ID, err error) {
 	if r, err = p.approvals.Find(ctx, name, request); err != nil {
 		return r, "", err
@@ -185,7 +186,7 @@ func (p *Pipeline) Approve(ctx context.Context, name project.Name, request strin
 	return r, id, err
 }
 
-// Reject ends a request without a deployment: by who may approve, or who asked for it.
+// Reject ends a request without a deployment: it is called for somebody who may approve, or who requested it.
 func (p *Pipeline) Reject(ctx context.Context, name project.Name, request string, by project.Pusher, reason string) (approval.Request, error) {
 	r, err := p.approvals.Reject(ctx, name, request, by, reason)
 	if err == nil {
@@ -194,7 +195,7 @@ func (p *Pipeline) Reject(ctx context.Context, name project.Name, request string
 	return r, err
 }
 
-// Approvals lists the requests of a project, newest first; with open only those that wait.
+// Approvals lists the requests of a project, newest first; with open only those that are open.
 func (p *Pipeline) Approvals(ctx context.Context, name project.Name, open bool, limit int) ([]approval.Request, error) {
 	return p.approvals.List(ctx, name, open, limit)
 }

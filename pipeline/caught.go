@@ -8,7 +8,7 @@ import (
 )
 
 // recoverPanic runs f, which reads and runs files of a project, and turns a panic in it into an error of the kind Internal: the deployment fails
-// or is rolled back as with any other error, and those of other projects continue. A panic outside of f, in what decides and records, ends
+// or is rolled back as with any other error, and those of other projects continue. A panic outside f, in the code that decides and records, ends
 // the server, whose next start recovers from the journal. Panics in goroutines that f starts are not caught.
 func (dep *deployment) recoverPanic(op string, f func() error) (err error) {
 	defer func() {

@@ -31,8 +31,8 @@ func (p panicking) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sl
 	return p.Runner.Apply(ctx, in, sink)
 }
 
-// A file of seven bytes in a push ended the server with the deployments of all projects: reading it panicked. A panic fails the deployment that it
-// is in: before anything ran the push is refused, and later it is rolled back.
+// A file of seven bytes in a push ended the server with the deployments of all projects: reading it panicked. Now a panic fails only its own
+// deployment: before anything has run the push is refused, and later the deployment is rolled back.
 func TestAPanicFailsOneDeployment(t *testing.T) {
 	m := newMachine(t)
 	one := m.commit(project.Code, "", map[string]string{"a": "one", ".salt/010.sls": "x:\n  test.nop: []\n"})

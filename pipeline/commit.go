@@ -28,8 +28,8 @@ func (dep *deployment) commit(ctx context.Context) {
 	}
 	var covered uint64
 	if err == nil {
-		// What steps wrote is in the page cache: it must be durable before the branch moves. The new values of refs, and the verdict, are
-		// made durable with it.
+		// The files that steps wrote are in the page cache: it must be durable before the branch moves. The new values of refs, and the
+		// verdict, are made durable with it.
 		dep.env.StageVerdict()
 		covered, err = dep.env.SyncWritten()
 	}
@@ -74,7 +74,7 @@ func (dep *deployment) changes(ctx context.Context) ([]journal.RefChange, error)
 		repo project.Repo
 		new  project.Commit
 	}{{project.Code, d.Code}, {project.PillarRepo, d.Pillar}} {
-		// A tree from before the first pillar has none: then its branch is deleted. HEAD still names it.
+		// A tree from before the first pillar has no pillar: then the branch of the pillar is deleted. HEAD still names it.
 		ref, err := dep.p.cfg.Repository(d.Project, x.repo).Head(ctx)
 		if err != nil {
 			return nil, err
@@ -89,7 +89,7 @@ func (dep *deployment) changes(ctx context.Context) ([]journal.RefChange, error)
 			ref = d.Branches[x.repo]
 		}
 		if ref != "" {
-			// Another value than the recorded one: the branch may have been moved outside of the server, and is set from there.
+			// The current value instead of the recorded one: the branch may have been moved outside the server, and is moved from there.
 			if old, err = dep.p.cfg.Repository(d.Project, x.repo).Get(ctx, ref); err != nil {
 				return nil, err
 			}
@@ -117,7 +117,7 @@ func (dep *deployment) stageMoves(ctx context.Context, changes []journal.RefChan
 	return dep.stage(ctx, list)
 }
 
-// move is apply of staged changes.
+// move is apply for staged changes.
 func (dep *deployment) move(ctx context.Context, moves stagedRefs, changes []journal.RefChange) error {
 	err := moves.publish()
 	if err == nil {
@@ -131,7 +131,7 @@ func (dep *deployment) move(ctx context.Context, moves stagedRefs, changes []jou
 	return err
 }
 
-// apply moves refs; one that has its new value already is left, so that it can be repeated after a crash.
+// apply moves refs; a ref that already has its new value is skipped, so that apply can be repeated after a crash.
 func (dep *deployment) apply(ctx context.Context, changes []journal.RefChange) error {
 	for _, c := range changes {
 		cur, err := dep.p.cfg.Repository(dep.rec.Project, c.Repo).Get(ctx, c.Change.Ref)
@@ -180,7 +180,7 @@ func (dep *deployment) end() {
 	dep.conclude(ctx)
 }
 
-// later runs f after the verdict is reported where that is allowed, and now otherwise. It is for making durable what is visible already,
+// later runs f after the verdict is reported if that is allowed, otherwise now. It is used to make durable what is already visible,
 // and what recovery would repeat.
 func (dep *deployment) later(f func() error) error {
 	if !dep.soon {
@@ -190,7 +190,7 @@ func (dep *deployment) later(f func() error) error {
 	return nil
 }
 
-// settle runs what was left until after the verdict.
+// settle runs what was deferred until after the verdict.
 func (dep *deployment) settle() {
 	if dep.journal != nil && dep.soon {
 		dep.rest = append(dep.rest, dep.journal.Sync)

@@ -14,10 +14,11 @@ import (
 	"corpus-git/project"
 )
 
-// newest is how many ended deployments recovery examines; more than can end at once.
+// newest is the number of ended deployments that recovery examines; more than can end at the same time.
 const newest = 50
 
-// completeRecords adds what a crash in finish, after the record was final, prevented: the verdict in the event log, the audit entry.
+// completeRecords adds what is missing after a crash in finish, once the record was final: the verdict in the event log, the audit
+// entry.
 func (p *Pipeline) completeRecords(ctx context.Context) error {
 	list, err := p.records.Ended(ctx, newest)
 	errs := []error{err}
@@ -41,7 +42,7 @@ func (p *Pipeline) completeRecords(ctx context.Context) error {
 			errs = append(errs, err)
 			continue
 		}
-		// The verdict comes last, so where it exists the log is complete.
+		// The verdict comes last, so if it exists the log is complete.
 		errs = append(errs, p.cfg.Audit.RecordOnce(ctx, auditEntry(rec)))
 		texts.Result(log, rec)
 		errs = append(errs, log.Close())
@@ -49,7 +50,7 @@ func (p *Pipeline) completeRecords(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Sweep removes event logs that belong to no project or deployment any more.
+// Sweep removes event logs whose project or deployment no longer exists.
 func (p *Pipeline) Sweep(ctx context.Context, name project.Name) error {
 	dir := p.cfg.State.Events(name.String())
 	files, err := os.ReadDir(dir)

@@ -15,8 +15,8 @@ import (
 )
 
 // converge applies the live release again, or reports what that would change. It deploys nothing: no journal, no archive, no branch. A
-// failure is not rolled back, as everything done until then is what the release asks for. What it changes outside of the trees is in an
-// undo log of its own.
+// failure is not rolled back, since everything done until then is what the release requires. What it changes outside the trees is
+// recorded in its own undo log.
 func (dep *deployment) converge(ctx context.Context) {
 	d, p := dep.env.Deployment, dep.p
 	dep.res = project.Result{Started: p.cfg.Now(), Code: d.LiveCode, Pillar: d.LivePillar}
@@ -108,7 +108,7 @@ func (dep *deployment) enforce(ctx context.Context) (failed string, err error) {
 	})
 }
 
-// mayConverge refuses a project whose branches are not at what is live, or which runs elsewhere.
+// mayConverge refuses a project whose branches are not at what is live, or which runs on other machines.
 func (dep *deployment) mayConverge(ctx context.Context) error {
 	name := dep.env.Deployment.Project
 	refused := func(format string, args ...any) *fault.Error {
@@ -161,14 +161,14 @@ func (dep *deployment) convergeCutOff(ctx context.Context) error {
 	return err
 }
 
-// stepAside tells a converge that another deployment waits: it ends before the next state.
+// stepAside tells a converge that another deployment is waiting, so that it ends before the next state.
 func (dep *deployment) stepAside() {
 	if dep.rec.Trigger == project.TriggerConverge {
 		dep.wantedOnce.Do(func() { close(dep.wanted) })
 	}
 }
 
-// yield is the error of a converge that should end, nil if it may continue.
+// yield returns the error for a converge that should end, nil if it may continue.
 func (dep *deployment) yield() error {
 	select {
 	case <-dep.wanted:
@@ -178,7 +178,7 @@ func (dep *deployment) yield() error {
 	}
 }
 
-// unlessWanted runs what changes nothing, and cancels it at once when a deployment waits.
+// unlessWanted runs something that changes nothing, and cancels it immediately when a deployment is waiting.
 func (dep *deployment) unlessWanted(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -10,9 +10,9 @@ import (
 	"corpus-git/project/demands"
 )
 
-// demand refuses a deployment of commits that are not live, where the server demands signatures that it has not. env is its environment.
+// demand refuses a deployment of commits that are not live, if the server demands signatures that it does not have. env is its environment.
 //
-// What a push says of its environment must not free it from what is demanded: the demands on the environment of what is live count, too, and if nothing is
+// What a push sets as its environment must not exempt it from demands: the demands on the environment of what is live count, too, and if nothing is
 // live those on the environment that the project has without the push.
 func (dep *deployment) demand(ctx context.Context, env string) error {
 	p := dep.p
@@ -34,7 +34,7 @@ func (dep *deployment) demand(ctx context.Context, env string) error {
 	}
 	envs = slices.DeleteFunc(envs, func(e string) bool { return e == "" })
 	want := p.cfg.Demands(d.Project, envs)
-	dep.need = want.Approvals // of other settings, too
+	dep.need = want.Approvals // from other settings, too
 	if !new {
 		return nil
 	}
@@ -70,8 +70,8 @@ func (dep *deployment) demand(ctx context.Context, env string) error {
 	return nil
 }
 
-// brings reports whether a deployment would bring a commit live that is not: a push does, and a redeployment where a branch was moved beside the server. What a
-// rollback brings was demanded of when it came; what comes as a bundle is signed by a machine that is trusted.
+// brings reports whether a deployment would make a commit live that is not live yet: a push does, and so does a redeployment if a branch was moved without the
+// server. What a rollback restores was checked when it was first deployed; a bundle is signed by a trusted machine.
 func brings(d project.Deployment) bool {
 	switch d.Trigger {
 	case project.TriggerPush, project.TriggerRedeploy, project.TriggerPromote:
@@ -80,7 +80,7 @@ func brings(d project.Deployment) bool {
 	return false
 }
 
-// moves reports whether a deployment brings what is live into another environment, where it was not.
+// moves reports whether a deployment moves what is live to an environment in which it was not live.
 func moves(d project.Deployment) bool {
 	return d.Trigger == project.TriggerPromote && d.Promoted != nil && d.Promoted.Environment != ""
 }

@@ -95,8 +95,9 @@ func (dep *deployment) deploy(ctx context.Context) {
 	dep.execute(ctx)
 }
 
-// recoverLate ends a deployment that recovery at a start should have ended: it failed, or the note was lost. The journal has it open, and
-// another Accepted would hide it. This may change what the present deployment is based on, which is therefore refused, and may be repeated.
+// recoverLate ends a deployment that recovery at a start should have ended: recovery failed, or the note was lost. The deployment is open
+// in the journal, and another Accepted would hide it. Ending it may change what the present deployment is based on, which is therefore
+// refused, and may be repeated.
 func (p *Pipeline) recoverLate(ctx context.Context, name project.Name) error {
 	finish, err := p.takeUp(context.WithoutCancel(ctx), name)
 	if err != nil {
@@ -108,7 +109,7 @@ func (p *Pipeline) recoverLate(ctx context.Context, name project.Name) error {
 	return fault.New(fault.Busy, "", "an unfinished deployment had to be recovered first").WithHint("try again")
 }
 
-// resolve fills in the commits that a deployment is about, now that nothing else runs.
+// resolve fills in the commits of a deployment, now that nothing else runs.
 func (p *Pipeline) resolve(ctx context.Context, d project.Deployment, set Settings) (_ project.Deployment, notes []event.Event, err error) {
 	if set.RemoteLess {
 		if d.Change.Ref != "" {
@@ -164,7 +165,7 @@ func (p *Pipeline) resolve(ctx context.Context, d project.Deployment, set Settin
 	return d, notes, nil
 }
 
-// prepare builds the environment of the procedures and checks everything that can be checked now.
+// prepare builds the environment of the procedures and checks everything that can be checked at this point.
 func (dep *deployment) prepare(ctx context.Context) error {
 	p, d := dep.p, dep.record().Deployment
 	src, err := p.sources(ctx, d, dep.set, dep.in)
@@ -207,7 +208,7 @@ func (dep *deployment) prepare(ctx context.Context) error {
 	return err
 }
 
-// environment returns the procedures' environment of a deployment, without what was prepared.
+// environment returns the procedures' environment of a deployment, without the prepared parts.
 func (dep *deployment) environment(ctx context.Context, tools *procedures.Tools, set Settings) *procedures.Env {
 	p, d := dep.p, dep.record().Deployment
 	return &procedures.Env{
@@ -231,7 +232,7 @@ func (dep *deployment) liveTree(ctx context.Context) (fs.FS, error) {
 		return nil, err
 	}
 	old := d
-	old.Code, old.Pillar, old.Trigger = d.LiveCode, "", project.TriggerRollback // nothing is fetched: it was when the commit went live
+	old.Code, old.Pillar, old.Trigger = d.LiveCode, "", project.TriggerRollback // nothing is fetched: that was done when the commit went live
 	src := procedures.Sources{Code: tree}
 	if err := dep.submodules(ctx, old, &src); err != nil {
 		dep.p.cfg.Logger.Warn().Err(err).Str("deployment", string(d.ID)).Msg("submodules of what is live")
@@ -276,7 +277,7 @@ func (p *Pipeline) sources(ctx context.Context, d project.Deployment, set Settin
 	return src, nil
 }
 
-// incomingOf returns what was pushed to a repository, if it is that one of the two.
+// incomingOf returns the pushed objects if they were pushed to this one of the two repositories.
 func incomingOf(d project.Deployment, in project.Incoming, repo project.Repo) project.Incoming {
 	if repo == d.Repo {
 		return in
@@ -284,7 +285,7 @@ func incomingOf(d project.Deployment, in project.Incoming, repo project.Repo) pr
 	return nil
 }
 
-// treeWith returns a folder that its owner may change while it is read, nil if it, or the file wanted in it, is missing.
+// treeWith returns a folder that its owner may change while it is read, nil if it, or the given file in it, is missing.
 func treeWith(dir, file string) (fs.FS, error) {
 	tree, err := vfs.Beneath(dir)
 	if err == nil {
@@ -299,7 +300,7 @@ func treeWith(dir, file string) (fs.FS, error) {
 	return tree, nil
 }
 
-// accept records that the deployment begins, and prepares the pins of what is live and what is new. None of it is durable or visible before
+// accept records that the deployment begins, and prepares the pins of the live and the new commits. None of it is durable or visible before
 // beside, which runs before anything is changed.
 func (dep *deployment) accept(ctx context.Context) error {
 	d := dep.record().Deployment
@@ -344,7 +345,7 @@ func (dep *deployment) stage(ctx context.Context, changes []journal.RefChange) (
 	return out, nil
 }
 
-// stagedRefs are those of several repositories.
+// stagedRefs are the staged refs of several repositories.
 type stagedRefs []project.StagedRefs
 
 func (l stagedRefs) each(f func(project.StagedRefs) error) error {
@@ -367,7 +368,7 @@ func (l stagedRefs) sync(covered uint64) error {
 	return l.each(func(s project.StagedRefs) error { return s.Sync(covered) })
 }
 
-// publish makes them visible; they are durable after settle.
+// publish makes the new values visible; they are durable after settle.
 func (l stagedRefs) publish() error { return l.each(project.StagedRefs.Publish) }
 
 func (l stagedRefs) settle() error { return l.each(project.StagedRefs.Settle) }
@@ -378,8 +379,8 @@ func (dep *deployment) dropStaged() {
 	dep.newPins.abort()
 }
 
-// beside makes durable what the deployment has recorded, after the archive was written and its file system synced, so that little is left
-// to write. It ends with renames, which the sync of the archive's own name makes durable.
+// beside makes durable what the deployment has recorded. It runs after the archive was written and its file system synced, so that little
+// is left to write. It ends with renames, which the sync of the archive's own name makes durable.
 func (dep *deployment) beside(ctx context.Context, covered uint64) error {
 	if dep.begun {
 		return nil
@@ -407,7 +408,7 @@ func (dep *deployment) beside(ctx context.Context, covered uint64) error {
 }
 
 // publish moves the pushed objects to the repository, stores what the preparation found out (procedures.Prepared.Store), and pins them. It
-// comes after the archive: where there is too little space for that the push is refused, and leaves nothing.
+// comes after the archive: if there is too little space for that, the push is refused, and leaves nothing behind.
 func (dep *deployment) publish(ctx context.Context) error {
 	if dep.published {
 		return nil

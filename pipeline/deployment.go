@@ -27,10 +27,10 @@ type deployment struct {
 	cancel context.CancelCauseFunc
 	turn   chan struct{} // closed when the queue lets it run
 	ended  chan struct{} // closed when res is final
-	// hurry is closed when what runs during a rollback, and after the end, should end at once; see ending.
+	// hurry is closed when what is running during a rollback, and after the end, should stop immediately; see ending.
 	hurry      chan struct{}
 	asideEnded sync.Once
-	// wanted is closed when a converge should end at the next state, since another deployment waits; see yield.
+	// wanted is closed when a converge should end at the next state, since another deployment is waiting; see yield.
 	wanted     chan struct{}
 	wantedOnce sync.Once
 
@@ -47,16 +47,16 @@ type deployment struct {
 	// holders must end before it begins.
 	holders []*holder
 
-	// need is how many must approve it.
+	// need is the number of approvals that it needs from others.
 	need int
 	// tools are those of this deployment: its steps share a runner.
 	tools *procedures.Tools
 	// env is the procedures' environment, once it is prepared.
 	env *procedures.Env
-	// journal is its project's, once it is accepted.
+	// journal is the journal of its project, once it is accepted.
 	journal *journal.Journal
 	res     project.Result
-	// livePins and newPins are staged by accept; begun reports that beside has run, published that publish has.
+	// livePins and newPins are staged by accept; begun reports that beside has run, published that publish has run.
 	livePins, newPins stagedRefs
 	begun, published  bool
 	// soon reports that the verdict is reported before everything is durable; settle then runs rest.
@@ -65,7 +65,7 @@ type deployment struct {
 	// held is closed when the deployment waits after its archive, released when it continues; see project.Deployment.Hold.
 	held, released chan struct{}
 	release        sync.Once
-	// exports are the values given to Release.
+	// exports are the values passed to Release.
 	exports json.RawMessage
 	// archived: what was live is in an archive.
 	archived bool
@@ -77,7 +77,7 @@ type deployment struct {
 	stepsLimit time.Duration
 }
 
-// newDeployment makes one without any record.
+// newDeployment makes a deployment without recording anything.
 func (p *Pipeline) newDeployment(rec project.Record) *deployment {
 	return &deployment{p: p, rec: rec, cancel: func(error) {}, ended: make(chan struct{}), turn: make(chan struct{}), hurry: make(chan struct{}), wanted: make(chan struct{}), held: make(chan struct{}), released: make(chan struct{})}
 }
@@ -119,7 +119,7 @@ func (dep *deployment) hide(res *project.Result) {
 	for i := range res.Drift {
 		res.Drift[i] = dep.redact.String(event.Scrub(res.Drift[i]))
 	}
-	for i := range res.Timings { // they name states
+	for i := range res.Timings { // their names contain states
 		res.Timings[i].Name = dep.redact.String(event.Scrub(res.Timings[i].Name))
 	}
 	for i := range res.Outputs {
@@ -131,7 +131,7 @@ func (dep *deployment) hide(res *project.Result) {
 	}
 }
 
-// shown returns the record as it is written and shown: what the pusher named may contain a secret.
+// shown returns the record as it is written and shown: names that the pusher chose may contain a secret.
 func (dep *deployment) shown() project.Record {
 	rec := dep.record()
 	text := func(s string) string { return dep.redact.String(event.Scrub(s)) }
@@ -158,7 +158,7 @@ func (dep *deployment) ending() {
 	dep.mu.Unlock()
 }
 
-// stop cancels the deployment. If it can no longer be cancelled, what runs during its rollback, and after its end, is ended.
+// stop cancels the deployment. If it can no longer be cancelled, what is running during its rollback, or after its end, is stopped.
 func (dep *deployment) stop(why *ended) {
 	dep.mu.Lock()
 	past := dep.past
@@ -201,7 +201,7 @@ func (dep *deployment) keepOutput(e event.Event) {
 	}
 }
 
-// output returns what keepOutput kept, whole lines of it.
+// output returns what keepOutput kept, in whole lines.
 func (dep *deployment) output() string {
 	dep.mu.Lock()
 	defer dep.mu.Unlock()

@@ -72,7 +72,8 @@ func (dep *deployment) execute(ctx context.Context) {
 	dep.commit(ctx)
 }
 
-// skippedAs returns the procedure by whose name another one is skipped: a rollout is the install of a project with nodes.
+// skippedAs returns the procedure under whose name another one is skipped: in a project with nodes, skipping install
+// skips the rollout.
 func skippedAs(name string) string {
 	if name == procedures.NameRollout || name == procedures.NameNodes {
 		return procedures.NameInstall
@@ -88,10 +89,10 @@ func skipNote(procedure string, d project.Deployment) string {
 	return "; the branch moves anyway, and the tree is outdated until the next deployment"
 }
 
-// publishing is the place of a failure to publish what was pushed: no procedure, and nothing was changed.
+// publishing is the location of a failure to publish what was pushed: it is not a procedure, and nothing was changed.
 const publishing = "publish"
 
-// order returns the procedures in their order: the archive first, which only reads what is live.
+// order returns the procedures in their order: first the archive, which only reads what is live.
 func (dep *deployment) order() []procedures.Procedure {
 	nodes := dep.env.Prepared.Rollout != nil
 	switch {
@@ -157,7 +158,8 @@ func (dep *deployment) procedure(ctx context.Context, env *procedures.Env, proc 
 	return err
 }
 
-// explain returns an error for the pusher: for an internal error the deployment's ID, the log has the rest.
+// explain returns the lines that tell the pusher about an error: for an internal error the deployment's ID, since the log
+// has the rest.
 func (dep *deployment) explain(err error) []string {
 	err = diskfull.Explain(err)
 	if e, ok := endedBy(err); ok {
@@ -185,7 +187,7 @@ func (dep *deployment) describe(ctx context.Context) (*project.Description, erro
 	return &desc, nil
 }
 
-// Append implements procedures.Reporter: the record is kept up to date while events pass by.
+// Append implements procedures.Reporter: the record is kept up to date as events arrive.
 func (dep *deployment) Append(e event.Event) uint64 {
 	if e.Kind == event.StepStart {
 		dep.update(func(rec *project.Record) { rec.Step, rec.Since = e.Step, dep.p.cfg.Now() })

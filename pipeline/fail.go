@@ -15,12 +15,12 @@ import (
 	"corpus-git/project"
 )
 
-// fail ends a deployment that did not succeed: rolled back, or left as it is where its environment is dev.
+// fail ends a deployment that did not succeed: rolled back, or left as it is if its environment is dev.
 func (dep *deployment) fail(ctx context.Context, name string, cause error) {
 	ctx = context.WithoutCancel(ctx)
 	dep.ending()
 	cause = diskfull.Explain(cause)
-	dep.res.Unhealthy = "" // of a manual rollback
+	dep.res.Unhealthy = "" // from a manual rollback
 	dep.setFailure(name, cause)
 	dep.hide(&dep.res)
 	d := dep.env.Deployment
@@ -107,7 +107,7 @@ func (dep *deployment) setFailure(name string, cause error) {
 	}
 }
 
-// rollback restores the archived tree, and what is outside of it.
+// rollback restores the archived tree, and what is outside it.
 func (dep *deployment) rollback(ctx context.Context) {
 	dep.env.Result = dep.res
 	dep.rollbacks++

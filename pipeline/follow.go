@@ -13,9 +13,9 @@ import (
 	"corpus-git/project"
 )
 
-// restoreOutside restores, after the tree of a release, what is outside of the trees: what the failed deployment changed is undone, the
-// steps of the release are applied, services are restarted, permissions are fixed, its checks are run. on_rollback of that release
-// configures how much of it. Failures change nothing but the result. All of it can be repeated after a crash.
+// restoreOutside restores, after the tree of a release, what is outside the trees: what the failed deployment changed is undone, the steps
+// of the release are applied, services are restarted, permissions are fixed, its checks are run. on_rollback of that release configures how
+// much of this is done. Failures change nothing but the result. All of it can be repeated after a crash.
 func (dep *deployment) restoreOutside(ctx context.Context) {
 	live, end, err := dep.again(ctx)
 	defer end()
@@ -60,7 +60,7 @@ func (dep *deployment) follow(ctx context.Context) {
 	dep.recheck(ctx, dep.env)
 }
 
-// reportOldProcesses names the processes that still run in a tree that is not live any more, after steps and services.
+// reportOldProcesses names the processes that are still running in a tree that is no longer live, after steps and services.
 func (dep *deployment) reportOldProcesses() {
 	lines := oldprocs.List("/proc", dep.env.Paths, dep.env.Hide)
 	if len(lines) == 0 {
@@ -77,7 +77,7 @@ func (dep *deployment) reportOwnFailed() {
 	}
 }
 
-// fixperms fixes the permissions of the restored release; early reports that an account that a rule names may be missing.
+// fixperms fixes the permissions of the restored release; early reports that an account named by a rule may be missing.
 func (dep *deployment) fixperms(ctx context.Context, live *procedures.Env, early bool) {
 	if why, skip := dep.skips(live, procedures.NameFixperms); skip {
 		if dep.env.Deployment.Trigger == project.TriggerRollback {
@@ -111,7 +111,7 @@ func (dep *deployment) unsure(format string, args ...any) {
 }
 
 // again returns the environment of the restored release: its own configuration, pillar and recipe, without the settings of the failed
-// deployment. It is nil if nothing was live, and where they can't be read, as the error says. end closes it.
+// deployment. It is nil if nothing was live, and also if they can't be read, which the error reports. end closes it.
 func (dep *deployment) again(ctx context.Context) (live *procedures.Env, end func(), err error) {
 	d := dep.env.Deployment
 	if d.LiveCode == "" && !dep.env.RemoteLess {
@@ -124,7 +124,7 @@ func (dep *deployment) again(ctx context.Context) (live *procedures.Env, end fun
 	if err != nil {
 		return nil, end, err
 	}
-	if dep.tools == nil { // a recovery
+	if dep.tools == nil { // in a recovery
 		tools, over := dep.p.cfg.Tools.Open()
 		dep.tools = tools
 		end = func() {
@@ -155,7 +155,7 @@ func (dep *deployment) again(ctx context.Context) (live *procedures.Env, end fun
 // restored is the path of the private copy of the restored recipe.
 const restored = "restored"
 
-// undo undoes what the steps changed outside of the trees.
+// undo undoes what the steps changed outside the trees.
 func (dep *deployment) undo(ctx context.Context) {
 	if !dep.env.HasUndo() {
 		return
@@ -175,8 +175,8 @@ func (dep *deployment) restart(ctx context.Context) {
 	}
 }
 
-// maxReinstalls is how often the steps of a release are started after one rollback that the server did not survive: one of them may be what
-// ends the server.
+// maxReinstalls is how often the steps of a release are started for one rollback during which the server died: one of them may be what
+// kills the server.
 const maxReinstalls = 3
 
 // reinstall applies the steps of the restored release.

@@ -10,8 +10,8 @@ import (
 	"corpus-git/project"
 )
 
-// forward continues a rollout that the server's death interrupted, where that is possible: nodes have been begun, none was rolled back, and
-// everything it was begun with is still known. done reports that the deployment has ended by it. A command that does this in place of a
+// forward continues a rollout that the server's death interrupted, if that is possible: nodes have been begun, none was rolled back, and
+// everything that it began with is still known. done reports that this ended the deployment. A command that does this instead of a
 // server (limit is not 0) does not wait for people: a paused rollout is rolled back.
 func (dep *deployment) forward(ctx context.Context, entries []journal.Entry, limit time.Duration) (done bool) {
 	p, d := dep.p, dep.rec.Deployment
@@ -68,7 +68,7 @@ func (dep *deployment) forward(ctx context.Context, entries []journal.Entry, lim
 	return true
 }
 
-// resume runs what follows the archive of a rollout again. The trees of this machine may not have been durable: they are checked out again.
+// resume repeats what follows the archive in a rollout. The trees of this machine may not have been durable: they are checked out again.
 func (dep *deployment) resume(ctx context.Context) {
 	list := []procedures.Procedure{procedures.ReleaseSync{}, procedures.Fixperms{Synced: true}, procedures.Rollout{}, procedures.PostDeploy()}
 	if dep.env.Deployment.Trigger == project.TriggerRollback {

@@ -9,7 +9,7 @@ import (
 )
 
 // guard refuses, before anything runs, what is probably a mistake: a push that leaves nothing to deploy, or, in dev, one that changes files
-// which were changed on the machine.
+// that were also changed on the machine.
 func (dep *deployment) guard(ctx context.Context, src procedures.Sources, prep *procedures.Prepared) error {
 	p, d := dep.p, dep.record().Deployment
 	if d.Trigger == project.TriggerRollback || d.Trigger == project.TriggerTask || d.Trigger == project.TriggerUndeploy || d.Trigger == project.TriggerConverge || src.RemoteLess {

@@ -9,12 +9,12 @@ import (
 	"corpus-git/project"
 )
 
-// leastKept is how many of a project's newest deployments are kept whatever the limits: those that run, for example.
+// leastKept is the number of a project's newest deployments that are kept whatever the limits: running ones, for example.
 const leastKept = 10
 
 // PruneHistory applies the limits on the records of a project's deployments: it removes the oldest records beyond a count, with their logs,
 // and of the others the oldest logs beyond a size. It keeps, with their logs, the newest ones, the live one, and those with an archive or a
-// kept undo log. It may run beside deployments.
+// kept undo log. It may run at the same time as deployments.
 func (p *Pipeline) PruneHistory(ctx context.Context, name project.Name, h project.History) (done project.Pruned, err error) {
 	if h.UndoLogs > 0 {
 		if done.UndoLogs, err = p.pruneUndo(name, h.UndoLogs); err != nil {
@@ -46,8 +46,8 @@ func (p *Pipeline) PruneHistory(ctx context.Context, name project.Name, h projec
 	return done, err
 }
 
-// pruneUndo removes the oldest undo logs of deployments that went live beyond a count, unless something of the project runs: then it is
-// left to a later call.
+// pruneUndo removes the oldest undo logs of deployments that went live beyond a count, unless something is running in the project: then it
+// is left to a later call.
 func (p *Pipeline) pruneUndo(name project.Name, most int) (int, error) {
 	_, end, ok := p.Quiet(name)
 	if !ok {
@@ -63,7 +63,7 @@ func CountRecords(ctx context.Context, d *sql.DB) (n int64, err error) {
 	return n, err
 }
 
-// keptRecords returns the deployments of which everything stays.
+// keptRecords returns the deployments whose records and logs are all kept.
 func (p *Pipeline) keptRecords(ctx context.Context, name project.Name) (map[string]bool, error) {
 	keep := map[string]bool{}
 	list, err := p.records.List(ctx, name, leastKept)
@@ -84,7 +84,7 @@ func (p *Pipeline) keptRecords(ctx context.Context, name project.Name) (map[stri
 	for _, a := range archives {
 		keep[a.ID] = true
 	}
-	// A rollback finds the undo logs that it goes back over by the records of their deployments.
+	// A rollback finds the undo logs of the deployments that it reverts through their records.
 	undone, err := p.cfg.Tools.UndoLogs().List(name)
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (p *Pipeline) Last(ctx context.Context, names []project.Name) (map[project.
 	return byProject(list), err
 }
 
-// Find resolves an ID or the beginning of one; "" is the newest deployment.
+// Find resolves an ID or a prefix of one; "" is the newest deployment.
 func (p *Pipeline) Find(ctx context.Context, name project.Name, prefix string) (project.Record, error) {
 	rec, err := p.records.Find(ctx, name, prefix)
 	p.addRunning(&rec)

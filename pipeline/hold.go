@@ -65,8 +65,8 @@ func (p *Pipeline) Held(ctx context.Context, id project.ID) (ended bool, err err
 	}
 }
 
-// Supersede ends the deployments of a project that wait because of Hold, except this one, and returns when they have ended. Who sends the next
-// one has given them up: a project has one rollout at a time.
+// Supersede ends the deployments of a project that wait because of Hold, except this one, and returns when they have ended. The sender of the
+// next one has abandoned them: a project has one rollout at a time.
 func (p *Pipeline) Supersede(ctx context.Context, name project.Name, by project.ID) error {
 	var old []*deployment
 	p.mu.Lock()
@@ -94,7 +94,8 @@ func (p *Pipeline) Supersede(ctx context.Context, name project.Name, by project.
 	return nil
 }
 
-// Release continues a deployment with Hold, with the outputs of earlier stages' nodes. Idempotent; one that has ended is ignored.
+// Release continues a deployment with Hold, with the outputs of earlier stages' nodes. It is idempotent; a deployment that has ended is
+// ignored.
 func (p *Pipeline) Release(id project.ID, exports json.RawMessage) {
 	p.mu.Lock()
 	dep := p.byID[id]

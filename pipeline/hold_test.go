@@ -8,7 +8,7 @@ import (
 	"corpus-git/project"
 )
 
-// A deployment that was begun to wait for others, and that nobody lets go on, ends when the next one comes; one that was let go on does not.
+// A deployment that waits with Hold and is not released ends when the next one arrives; one that was released does not.
 func TestSupersede(t *testing.T) {
 	m := newMachine(t)
 	one := m.commit(project.Code, "", map[string]string{"page": "one"})

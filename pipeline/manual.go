@@ -101,9 +101,9 @@ func (dep *deployment) check(ctx context.Context) {
 	dep.setFailure(procedures.NameChecks, err)
 }
 
-// findArchive finds the archive that a rollback restores: the one that d.Restore names, if it is whole; else one that holds the commits of
-// the deployment d.Restore; without d.Restore the newest tree that differs from what is live, or after a manual rollback the newest one
-// that is older than what that restored.
+// findArchive finds the archive that a rollback restores: the one named by d.Restore, if it is whole; otherwise one that holds the commits
+// of the deployment d.Restore; without d.Restore the newest tree that differs from what is live, or after a manual rollback the newest one
+// that is older than what that rollback restored.
 func (p *Pipeline) findArchive(ctx context.Context, d project.Deployment) (procedures.Held, error) {
 	whole, err := procedures.HeldTrees(p.cfg.Tools, d.Project)
 	if err != nil {
@@ -147,11 +147,11 @@ func (p *Pipeline) findArchive(ctx context.Context, d project.Deployment) (proce
 		WithHint("push its commit again:  git push -f prod %s:master", rec.Code.Short())
 }
 
-// maxBack is how many deployments are searched for the rollback that restored what is live.
+// maxBack is the number of deployments that are searched for the rollback that restored what is live.
 const maxBack = 1000
 
-// older removes the trees that are not older than what a manual rollback restored, where that is still live: the next rollback goes one
-// further back. whole is newest first.
+// older removes the trees that are not older than what a manual rollback restored, if that is still live: the next rollback goes back one
+// further. whole is ordered newest first.
 func (p *Pipeline) older(ctx context.Context, d project.Deployment, whole []procedures.Held) ([]procedures.Held, error) {
 	list, err := p.records.List(ctx, d.Project, maxBack)
 	if err != nil {
@@ -181,8 +181,8 @@ func (p *Pipeline) older(ctx context.Context, d project.Deployment, whole []proc
 	return slices.DeleteFunc(whole, func(a procedures.Held) bool { return newer[a.ID] }), nil
 }
 
-// mayMove refuses a rollback by an actor without permission for a repository whose branch would move: configure for the pillar, deploy for
-// the code, as for pushing.
+// mayMove refuses a rollback by an actor without the permission for a repository whose branch would move: configure for the pillar, deploy
+// for the code, as for pushing.
 func (p *Pipeline) mayMove(ctx context.Context, d project.Deployment) error {
 	for _, x := range []struct {
 		old, new project.Commit

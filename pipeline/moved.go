@@ -8,12 +8,12 @@ import (
 	"corpus-git/project"
 )
 
-// branches are the commits that the branches of a project's repositories are at, "" if there is none.
+// branches are the commits that the branches of a project's repositories point to, "" if there is none.
 type branches struct{ code, pillar project.Commit }
 
-// live fills in what is live, and reports the commits of the branches. They are equal, unless a branch was moved outside of the server (git
-// update-ref, a push past the hooks): live is what the last successful deployment left, and notes report the difference. A commit that was
-// never deployed must not be taken for the content of an archive: a rollback to that archive would make it live.
+// live fills in what is live, and reports the commits of the branches. They are equal, unless a branch was moved outside the server (git
+// update-ref, a push that bypasses the hooks): live is what the last successful deployment left, and notes report the difference. A commit
+// that was never deployed must not be taken for the content of an archive: a rollback to that archive would make it live.
 func (p *Pipeline) live(ctx context.Context, d *project.Deployment) (at branches, notes []event.Event, err error) {
 	at = branches{deployedCommit(ctx, p.cfg.Repository(d.Project, project.Code)), deployedCommit(ctx, p.cfg.Repository(d.Project, project.PillarRepo))}
 	d.LiveCode, d.LivePillar = at.code, at.pillar
@@ -42,7 +42,7 @@ func (p *Pipeline) live(ctx context.Context, d *project.Deployment) (at branches
 	return at, notes, nil
 }
 
-// hintMoved says what to do about a branch that was moved.
+// hintMoved returns the hint on what to do about a branch that was moved.
 func hintMoved(d project.Deployment, at branches) string {
 	if at.code == d.LiveCode || d.LiveCode == "" || at.code == "" {
 		return ""

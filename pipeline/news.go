@@ -7,7 +7,7 @@ import (
 	"corpus-git/project"
 )
 
-// newNotification begins a notification about the deployment. Its ID is the same each time.
+// newNotification returns a new notification about the deployment. Its ID is the same each time.
 func (dep *deployment) newNotification(rec project.Record, event string) project.Notification {
 	d := rec.Deployment
 	n := project.Notification{
@@ -40,7 +40,7 @@ func (dep *deployment) notificationsOf(rec project.Record) (out []project.Notifi
 	return out
 }
 
-// awaitTurn waits for the deployment's turn, and notifies once when that takes long.
+// awaitTurn waits for the deployment's turn, and sends one notification if that takes long.
 func (dep *deployment) awaitTurn(ctx context.Context) error {
 	var late <-chan time.Time
 	after, trigger := dep.p.cfg.QueuedAfter(), dep.record().Trigger

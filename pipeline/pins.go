@@ -11,15 +11,15 @@ import (
 	"corpus-git/project/approval"
 )
 
-// Pins are refs that keep commits from garbage collection where no branch does; receive never shows them.
+// Pins are refs that keep commits from garbage collection if no branch does; receive never shows them.
 //
-//	refs/corpus/deployments/<id>  what a deployment brings, from its publication until it has ended: then it is the branch's, or nobody's
-//	refs/corpus/approvals/<id>    what a deployment would bring that waits for approval, as long as it waits
-//	refs/corpus/archives/<id>     what the archive of that deployment holds, as long as it holds its tree
+//	refs/corpus/deployments/<id>  what a deployment deploys, from its publication until it has ended: then the branch holds it, or nothing does
+//	refs/corpus/approvals/<id>    what a deployment that waits for approval would deploy, as long as it waits
+//	refs/corpus/archives/<id>     what the archive of that deployment holds, as long as the archive holds its tree
 //
-// An archive's commit is the branch's own when its deployment begins. A forced push, a rollback or a change of the pillar may later leave
-// it without any ref, and a rollback to that archive moves the branch there again: so it is pinned before anything moves, and before the
-// archive is made.
+// An archive's commit is where the branch points when its deployment begins. A forced push, a rollback or a change of the pillar may later
+// leave it without any ref, and a rollback to that archive moves the branch there again: so the commit is pinned before anything moves, and
+// before the archive is made.
 const (
 	pinPrefix      = "refs/corpus/"
 	deploymentPins = pinPrefix + "deployments/"
@@ -30,12 +30,12 @@ const (
 // BundlePin returns the ref that keeps the commits of a bundle until its deployment has pinned them; the end of the next deployment removes it.
 func BundlePin(id project.ID) string { return pinPrefix + "bundles/" + string(id) }
 
-// livePins returns those of what is live when a deployment begins.
+// livePins returns the pins of what is live when a deployment begins.
 func livePins(d project.Deployment) []journal.RefChange {
 	return pins(archivePins+string(d.ID), d.LiveCode, d.LivePillar)
 }
 
-// newPins returns those of a deployment's new commits.
+// newPins returns the pins of a deployment's new commits.
 func newPins(d project.Deployment) []journal.RefChange {
 	code, pillar := d.Code, d.Pillar
 	if code == d.LiveCode {
@@ -47,7 +47,7 @@ func newPins(d project.Deployment) []journal.RefChange {
 	return pins(deploymentPins+string(d.ID), code, pillar)
 }
 
-// pins make a ref in each repository of which a commit is given.
+// pins returns a ref for each repository for which a commit is given.
 func pins(ref string, code, pillar project.Commit) (out []journal.RefChange) {
 	if code != "" {
 		out = append(out, journal.RefChange{Repo: project.Code, Change: project.Change{Ref: ref, New: code}})
@@ -59,12 +59,12 @@ func pins(ref string, code, pillar project.Commit) (out []journal.RefChange) {
 }
 
 // SweepPins removes the pins of deployments that have ended and of archives that are gone or no longer hold their tree. Those of
-// deployments that run or wait stay. It may be called at any time.
+// running and waiting deployments stay. It may be called at any time.
 func (p *Pipeline) SweepPins(ctx context.Context, name project.Name) {
 	p.sweepPins(ctx, name, "", atOnce)
 }
 
-// atOnce returns a later of sweepPins that does not wait.
+// atOnce is the argument later of sweepPins that does not defer.
 func atOnce(f func() error) error { return f() }
 
 // sweepPins is SweepPins at the end of a deployment, including its own pins. later makes the removal durable.
@@ -85,7 +85,7 @@ func (p *Pipeline) sweepPins(ctx context.Context, name project.Name, ended proje
 		warn(err, "")
 		return
 	}
-	// In this order: a deployment that does not run any more has its archive, if it keeps one.
+	// In this order: a deployment that is no longer running has its archive, if it keeps one.
 	busy := p.active()
 	delete(busy, ended)
 	list, err := p.cfg.Tools.Archives(name).List()
@@ -101,7 +101,7 @@ func (p *Pipeline) sweepPins(ctx context.Context, name project.Name, ended proje
 		var gone []project.Change
 		for ref, c := range refs {
 			if strings.HasPrefix(ref, extends.Refs) {
-				continue // of projects that extend this one
+				continue // those of projects that extend this one
 			}
 			id, ofArchive := strings.CutPrefix(ref, archivePins)
 			if !ofArchive {

@@ -12,8 +12,8 @@ import (
 	"corpus-git/project"
 )
 
-// promotable refuses a promotion that would not do what was asked for: by who may not move the pillar, over commits that the promoted ones do not contain, or of
-// what is no longer live where only the environment changes. code and pillar are the commits that were live when it was asked for.
+// promotable refuses a promotion that would not do what was requested: by a user who may not move the pillar, over commits that the promoted ones do not
+// contain, or of what is no longer live if only the environment changes. code and pillar are the commits that were live when it was requested.
 func (p *Pipeline) promotable(ctx context.Context, d project.Deployment, code, pillar project.Commit) error {
 	if d.Pillar != d.LivePillar {
 		ok, err := p.cfg.May(ctx, d.Pusher, d.Project, project.Configure)
@@ -49,7 +49,7 @@ func (p *Pipeline) promotable(ctx context.Context, d project.Deployment, code, p
 	return nil
 }
 
-// printPromoted says where the commits of a promotion come from.
+// printPromoted prints where the commits of a promotion come from.
 func (dep *deployment) printPromoted() {
 	m := dep.record().Promoted
 	if m == nil {
@@ -73,7 +73,7 @@ func (dep *deployment) printPromoted() {
 	}
 }
 
-// moveEnvironment gives the project the environment to which it was promoted. After a crash it is repeated.
+// moveEnvironment sets the environment that the project was promoted to. It is repeated after a crash.
 func (dep *deployment) moveEnvironment(ctx context.Context) {
 	d := dep.env.Deployment
 	if dep.res.State != project.Live || d.Promoted == nil || d.Promoted.Environment == "" {

@@ -16,7 +16,7 @@ type queue struct {
 	all []*deployment
 }
 
-// errStopping ends what waits when the server shuts down.
+// errStopping ends what is waiting when the server shuts down.
 var errStopping = fault.New(fault.Busy, "deploy", "the server is shutting down").WithHint("push again later")
 
 // enqueue appends dep to its project's queue; its turn channel is closed when it may run. Called with p.mu held.
@@ -68,7 +68,7 @@ func (p *Pipeline) leave(dep *deployment) {
 	delete(p.byID, dep.rec.ID)
 }
 
-// await returns when it is dep's turn, or with the cause that ended it.
+// await returns when it is dep's turn, or, with the cause, when it was ended.
 func (dep *deployment) await(ctx context.Context) error {
 	if err := dep.awaitTurn(ctx); err != nil {
 		return err
@@ -83,14 +83,14 @@ func (dep *deployment) await(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// holder is something that runs in a project while no deployment does, and gives way to one.
+// holder is something that runs in a project while no deployment does, and yields to one.
 type holder struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{}
 }
 
-// Quiet reports whether nothing runs or waits in a project. If so, the next deployment cancels during, and does not begin before end is
-// called. end must be called, and may be called more than once.
+// Quiet reports whether nothing is running or waiting in a project. If so, the next deployment cancels during, and does not begin before
+// end is called. end must be called, and may be called more than once.
 func (p *Pipeline) Quiet(name project.Name) (during context.Context, end func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,7 +111,7 @@ func (p *Pipeline) Quiet(name project.Name) (during context.Context, end func(),
 	}), true
 }
 
-// joinable finds a deployment that runs or waits for the very same change. Called with p.mu held.
+// joinable finds a deployment that is running or waiting for exactly the same change. Called with p.mu held.
 func (p *Pipeline) joinable(d project.Deployment) *deployment {
 	if d.Trigger != project.TriggerPush {
 		return nil
@@ -144,7 +144,7 @@ func equalSelection(a, b project.Selection) bool {
 	return eq(a.Only, b.Only) && eq(a.OnlySteps, b.OnlySteps) && eq(a.Skip, b.Skip)
 }
 
-// Queue reports what runs and what waits.
+// Queue returns what is running and what is waiting.
 func (p *Pipeline) Queue(_ context.Context, name project.Name) (project.Queue, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -164,7 +164,7 @@ func (p *Pipeline) Queue(_ context.Context, name project.Name) (project.Queue, e
 	return out, nil
 }
 
-// Busy counts the projects in which a deployment runs or waits.
+// Busy counts the projects in which a deployment is running or waiting.
 func (p *Pipeline) Busy() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,8 +172,8 @@ func (p *Pipeline) Busy() int {
 }
 
 // Cancel cancels the running deployment of a project, or the waiting one with id; it is rolled back. If it is being rolled back already, or
-// was cancelled before, what the project provides for that is ended: hooks, and its own files. It returns the deployment's ID at once; Wait
-// reports when it has ended.
+// was cancelled before, what the project itself runs for that is stopped: hooks, and its own files. It returns the deployment's ID
+// immediately; Wait reports when the deployment has ended.
 func (p *Pipeline) Cancel(_ context.Context, name project.Name, id project.ID, by project.Pusher) (project.ID, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -192,7 +192,8 @@ func (p *Pipeline) Cancel(_ context.Context, name project.Name, id project.ID, b
 	return dep.record().ID, nil
 }
 
-// Exclusive keeps deployments of a project out until release is called: they wait in the queue. It is fault.Busy while one runs or waits.
+// Exclusive blocks deployments of a project until release is called: they wait in the queue. It is fault.Busy while one is running or
+// waiting.
 func (p *Pipeline) Exclusive(_ context.Context, name project.Name, what string, by project.Pusher) (release func(), err error) {
 	over, err := p.cfg.Underway.Begin(name)
 	if err != nil {
@@ -218,7 +219,7 @@ func (p *Pipeline) Exclusive(_ context.Context, name project.Name, what string, 
 	}), nil
 }
 
-// Forget removes the records of a project's deployments, event logs and journal. The caller holds it Exclusive.
+// Forget removes the records of a project's deployments, event logs and journal. The caller holds the project with Exclusive.
 func (p *Pipeline) Forget(ctx context.Context, name project.Name) error {
 	p.known.Forget(name)
 	if err := errors.Join(p.approvals.Forget(ctx, name), p.records.Forget(ctx, name)); err != nil {
@@ -227,7 +228,7 @@ func (p *Pipeline) Forget(ctx context.Context, name project.Name) error {
 	return errors.Join(os.RemoveAll(p.cfg.State.Events(name.String())), os.RemoveAll(p.cfg.State.Journal(name.String())), os.RemoveAll(p.cfg.State.Resume(name.String())))
 }
 
-// errShutdown ends a deployment that waits.
+// errShutdown ends a waiting deployment.
 func errShutdown() error { return &ended{why: "the server is shutting down", busy: true} }
 
 // ended is the cause of a deployment that was cancelled.

@@ -21,8 +21,8 @@ import (
 	"corpus-git/project"
 )
 
-// Recover completes what a dead server left: TakeUp, and every unfinished deployment. It runs before the first Start; a second call changes
-// nothing. The error joins those of single projects, which are in bad; the others are recovered all the same.
+// Recover completes what a dead server left unfinished: it calls FindUnfinished and ends every unfinished deployment. It runs before the first
+// Start; a second call changes nothing. The error joins the errors of single projects, which are in bad; the others are recovered anyway.
 func (p *Pipeline) Recover(ctx context.Context, names []project.Name, all bool) (bad map[project.Name]bool, err error) {
 	list, bad, err := p.FindUnfinished(ctx, names, all)
 	if bad == nil {
@@ -38,18 +38,19 @@ func (p *Pipeline) Recover(ctx context.Context, names []project.Name, all bool) 
 	return bad, errors.Join(errs...)
 }
 
-// Unfinished is a project in which a dead server left a deployment open. That deployment has its place in the queue: later ones wait.
+// Unfinished is a project in which a dead server left a deployment open. That deployment is in the queue: later ones wait.
 type Unfinished struct {
 	Project project.Name
-	// finish ends the deployment; limit limits the steps that a rollback applies, 0 does not. waiting are those that were queued behind it.
+	// finish ends the deployment; limit is the time limit for the steps that a rollback applies, 0 means none. waiting are the deployments that
+	// were queued behind it.
 	finish  func(ctx context.Context, limit time.Duration)
 	waiting []project.Record
 }
 
-// FindUnfinished examines what a dead server left: processes of its steps are killed, deployments that waited are recorded as refused, leftovers
-// are removed, and each deployment that has not ended gets its place in the queue: Recover or Finish rolls it back or commits it according
-// to its journal. It runs before the first Start. It examines the named projects, those that have unfinished records, and, where all is
-// true, each one that has a journal or events. The error joins those of single projects, which are in bad; bad is nil if nothing could
+// FindUnfinished examines what a dead server left unfinished: processes of its steps are killed, deployments that waited are recorded as
+// refused, leftovers are removed, and each deployment that has not ended is put in the queue: Recover or Finish rolls it back or commits it
+// according to its journal. It runs before the first Start. It examines the named projects, those that have unfinished records, and, if all is
+// true, each one that has a journal or events. The error joins the errors of single projects, which are in bad; bad is nil if nothing could
 // be examined.
 func (p *Pipeline) FindUnfinished(ctx context.Context, names []project.Name, all bool) (list []Unfinished, bad map[project.Name]bool, err error) {
 	var errs []error
@@ -105,16 +106,16 @@ func (p *Pipeline) FindUnfinished(ctx context.Context, names []project.Name, all
 	return list, bad, errors.Join(errs...)
 }
 
-// FinishNow ends the deployment that TakeUp found in a project, and returns when that is done.
+// FinishNow ends the deployment that FindUnfinished found in a project, and returns when that is done.
 func (p *Pipeline) FinishNow(ctx context.Context, u Unfinished) error {
 	return p.finishOne(ctx, u, recoverySteps)
 }
 
-// recoveries is how many projects are recovered at the same time in the background.
+// recoveries is the number of projects that are recovered at the same time in the background.
 const recoveries = 4
 
-// Finish ends what TakeUp found, in the background: other projects are served meanwhile, and pushes to these wait. done is called for each
-// project, and all when none is left. Shutdown waits for them.
+// Finish ends what FindUnfinished found, in the background: meanwhile other projects are served, and pushes to these wait. done is called for
+// each project, and all when none is left. Shutdown waits for them.
 func (p *Pipeline) Finish(list []Unfinished, done func(project.Name, error), all func()) {
 	p.running.Go(func() {
 		var wait sync.WaitGroup
@@ -174,7 +175,7 @@ func (p *Pipeline) left(ctx context.Context, names []project.Name, all bool) ([]
 	return slices.Sorted(maps.Keys(set)), nil
 }
 
-// journalSuffix ends the name of a journal; no project's name has a dot.
+// journalSuffix is the suffix of a journal's name; no project's name has a dot.
 const journalSuffix = ".journal"
 
 // closeRecord ends a deployment that has no journal entry.
@@ -201,7 +202,7 @@ func (p *Pipeline) closeRecord(ctx context.Context, rec project.Record) error {
 	return nil
 }
 
-// reopen takes up a recorded deployment, to end it.
+// reopen reopens a recorded deployment in order to end it.
 func (p *Pipeline) reopen(ctx context.Context, rec project.Record) (*deployment, error) {
 	hide := p.liveRedactor(ctx, rec.Deployment, nil)
 	p.recall(ctx, rec.Deployment, nil, hide)
@@ -226,8 +227,8 @@ func (p *Pipeline) reopen(ctx context.Context, rec project.Record) (*deployment,
 	return dep, nil
 }
 
-// takeUp checks whether a project's journal has a deployment open, and sweeps its archives and pins. finish ends that deployment, which has
-// its place in the queue; it is nil if there is none.
+// takeUp checks whether a project's journal has a deployment open, and sweeps its archives and pins. finish ends that deployment, which is in
+// the queue; it is nil if there is none.
 func (p *Pipeline) takeUp(ctx context.Context, name project.Name) (finish func(context.Context, time.Duration), err error) {
 	var j *journal.Journal
 	var entries []journal.Entry
@@ -279,7 +280,7 @@ func (p *Pipeline) takeUp(ctx context.Context, name project.Name) (finish func(c
 			return
 		}
 		if !dep.forward(ctx, entries, limit) {
-			dep.ending() // cancelling it ends what runs beside it
+			dep.ending() // cancelling it ends what is running for it
 			if len(dep.stopping) > 0 {
 				dep.endAside()
 			}
@@ -337,7 +338,7 @@ func (dep *deployment) recover(ctx context.Context, entries []journal.Entry) {
 	case !journal.Changed(entries):
 		res.State = project.RolledBack // there is nothing to restore
 		note("; nothing was changed yet")
-		dep.undoRollout(ctx) // nodes may wait to be told to go on
+		dep.undoRollout(ctx) // nodes may be waiting for the order to continue
 	case keepsFailure(entries) || dep.env.Prepared.Dev():
 		res.State = project.Failed
 		note("; the failed tree stays in place")
@@ -345,7 +346,7 @@ func (dep *deployment) recover(ctx context.Context, entries []journal.Entry) {
 		note("; restoring the previous release")
 		dep.env.FreeSpace(nil)
 		if _, err := p.cfg.Tools.Archives(d.Project).Show(string(d.ID)); err == nil {
-			// The entry of the procedure that began last is not durable: the steps may have begun.
+			// The entry of the procedure that began last need not be durable: the steps may have begun.
 			dep.stepsBegan = true
 			for _, e := range entries {
 				if e.Kind == journal.RollingBack {
@@ -361,7 +362,7 @@ func (dep *deployment) recover(ctx context.Context, entries []journal.Entry) {
 	dep.end()
 }
 
-// pinAgain makes the pins of an archive that lost them in a power cut.
+// pinAgain recreates the pins of an archive that were lost in a power cut.
 func (dep *deployment) pinAgain(ctx context.Context) {
 	p, d := dep.p, dep.rec.Deployment
 	if _, err := p.cfg.Tools.Archives(d.Project).Show(string(d.ID)); err != nil {
@@ -394,8 +395,8 @@ func (dep *deployment) resumeCommit(ctx context.Context, changes []journal.RefCh
 	dep.end()
 }
 
-// prepareRecovery builds the environment of what recovery runs; its configuration is that of the commits that are, or will be, live. Where
-// that can't be read the error says why, and the environment has none; it is nil if not even that can be built.
+// prepareRecovery builds the environment for what recovery runs; its configuration is that of the commits that are, or will be, live. If that
+// can't be read, the error says why, and the environment has no configuration; it is nil if it can't be built at all.
 func (dep *deployment) prepareRecovery(ctx context.Context, code, pillar project.Commit) error {
 	p, d := dep.p, dep.rec.Deployment
 	set, err := p.cfg.Settings(ctx, d.Project)

@@ -12,7 +12,7 @@ import (
 
 func removeQuietly(path string) { _ = os.Remove(path) }
 
-// printWaiting tells dep's followers what it waits for.
+// printWaiting tells the followers of dep what it waits for.
 func (dep *deployment) printWaiting(before []*deployment, now time.Time) {
 	running, ahead := before[0].shown(), len(before)
 	by := running.Pusher.Key
@@ -30,7 +30,8 @@ func (dep *deployment) printWaiting(before []*deployment, now time.Time) {
 	dep.log.Append(event.Event{Kind: event.Waiting, Text: text})
 }
 
-// turnIn estimates how long the deployments before take, from past ones; 0 if one of them has no estimate.
+// turnIn estimates how long the deployments in before will take, from past ones; 0 if one of them has no
+// estimate.
 func turnIn(before []*deployment, now time.Time) (left time.Duration) {
 	for i, x := range before {
 		rec := x.record()

@@ -16,7 +16,7 @@ import (
 )
 
 // settings reports which settings of the command line are secret, and hides their values from now on: those whose key holds a secret in the
-// live pillar or in the new one, those that the recipe declares as secret, and those whose value is one. Where these can't be read every
+// live pillar or in the new one, those that the recipe declares as secret, and those whose value is a secret. If these can't be read, every
 // key may be secret.
 func (p *Pipeline) settings(ctx context.Context, d project.Deployment, in project.Incoming, set Settings, hide *redact.Redactor) []project.Setting {
 	if len(d.Set) == 0 {
@@ -53,7 +53,7 @@ func (p *Pipeline) settings(ctx context.Context, d project.Deployment, in projec
 	return out
 }
 
-// declared returns the inputs of the live recipe, and of the pushed one. One that can't be read is nil: each key may be secret.
+// declared returns the inputs of the live recipe, and of the pushed one. It is nil if it can't be read: then each key may be secret.
 func (p *Pipeline) declared(ctx context.Context, d project.Deployment, in project.Incoming, set Settings) (out []*schema.Inputs) {
 	add := func(tree fs.FS, err error) {
 		if err != nil || tree == nil {
@@ -105,7 +105,7 @@ func (p *Pipeline) pillars(ctx context.Context, d project.Deployment, in project
 	return out
 }
 
-// printSettings tells the pusher what was set. The values are redacted as all texts are.
+// printSettings tells the pusher what was set. The values are redacted like all output.
 func (dep *deployment) printSettings() {
 	d := dep.record().Deployment
 	if len(d.Set) == 0 {

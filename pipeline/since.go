@@ -9,8 +9,8 @@ import (
 	"corpus-git/project"
 )
 
-// since returns the deployments that a manual rollback reverts: the one that made the archive, and all after it. There are none where what is
-// outside of the trees must stay.
+// since returns the deployments that a manual rollback reverts: the one that made the archive, and all after it. There are none if what is
+// outside the trees must stay.
 func (dep *deployment) since(ctx context.Context) []project.ID {
 	d := dep.env.Deployment
 	if d.Trigger != project.TriggerRollback || dep.env.Prepared.Cfg.OnRollback() == project.RollbackTree {
@@ -30,12 +30,12 @@ func (dep *deployment) since(ctx context.Context) []project.ID {
 			return out
 		}
 	}
-	return nil // it is older than what is remembered
+	return nil // it is older than the kept records
 }
 
 // rewound returns the deployments that a push of an older commit reverts: all that went live after the newest one of that commit, or of one
-// that it contains, all of whose steps ran. There are none where the commit is not older than what is live, where none of them left
-// anything to undo outside of the trees, where that must stay, and where only some steps run, since all are needed to recreate the older
+// that it contains, all of whose steps ran. There are none if the commit is not older than what is live, if none of them left anything to
+// undo outside the trees, if that must stay, and if only some steps run, since all are needed to recreate the older
 // commit's state.
 func (dep *deployment) rewound(ctx context.Context, desc *project.Description) ([]project.ID, error) {
 	d := dep.env.Deployment
@@ -90,13 +90,12 @@ func (dep *deployment) rewound(ctx context.Context, desc *project.Description) (
 	return out, nil
 }
 
-// ranSteps reports whether all steps ran in a deployment with these options: only then is what is outside of the trees as its commit makes
-// it.
+// ranSteps reports whether all steps ran in a deployment with these options: only then does what is outside the trees match its commit.
 func ranSteps(s project.Selection) bool {
 	return len(s.OnlySteps) == 0 && !slices.Contains(s.Skip, procedures.NameInstall) && (len(s.Only) == 0 || slices.Contains(s.Only, procedures.NameInstall))
 }
 
-// contains reports whether a commit is another one, or has it among its ancestors.
+// contains reports whether a commit is equal to another one, or has it among its ancestors.
 func (dep *deployment) contains(ctx context.Context, commit, old project.Commit) (bool, error) {
 	d := dep.env.Deployment
 	repo := project.Code
@@ -125,7 +124,7 @@ func (dep *deployment) noteReverted(ctx context.Context, desc *project.Descripti
 	}
 }
 
-// reverse undoes what the deployments in Env.Since changed outside of the trees. Failures change nothing but the result.
+// reverse undoes what the deployments in Env.Since changed outside the trees. Failures change nothing but the result.
 func (dep *deployment) reverse(ctx context.Context) {
 	if !(procedures.Reverse{}).Needed(dep.env) {
 		return

@@ -11,8 +11,8 @@ import (
 	"corpus-git/project"
 )
 
-// A push of an older commit undoes what the newer one made outside. A server that dies in it after that began ends with what the newer one made, or, once the branch was
-// to move, without it.
+// A push of an older commit undoes what the newer one made outside. If the server dies during the push after that began, the result has what the newer one made or, once
+// the branch was about to move, does not have it.
 func TestDeathInAPushOfAnOlderCommit(t *testing.T) {
 	type world struct {
 		*machine

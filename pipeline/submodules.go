@@ -11,7 +11,7 @@ import (
 	"corpus-git/project"
 )
 
-// modulesFile has the URLs of submodules: gitmodules(5).
+// modulesFile holds the URLs of submodules: gitmodules(5).
 const modulesFile = ".gitmodules"
 
 // submodules fetches the submodules of the commits, before anything runs, and adds their files to src. The project's settings for

@@ -12,7 +12,7 @@ import (
 	"corpus-git/project"
 )
 
-// undeploy runs the project's own undeploy.sls, stops its units, and undoes what its deployments changed outside of the trees. The trees,
+// undeploy runs the project's own undeploy.sls, stops its units, and undoes what its deployments changed outside the trees. The trees,
 // the repositories and the data stay. Each part can be repeated: after a crash the next start repeats the interrupted one.
 func (dep *deployment) undeploy(ctx context.Context) {
 	d, p := dep.env.Deployment, dep.p
@@ -83,7 +83,7 @@ func (dep *deployment) reportUndeploy(status event.Status, name, text string, be
 	dep.log.Append(event.Event{Kind: kind, Status: status, Procedure: name, Duration: dep.p.cfg.Now().Sub(begun), Text: text, Lines: lines})
 }
 
-// undeployAgain returns an undeploy that a dead server had begun. It has its place in the queue.
+// undeployAgain returns an undeploy that a dead server had begun. It is in the queue.
 func (p *Pipeline) undeployAgain(ctx context.Context, rec project.Record) (func(context.Context, time.Duration), error) {
 	dep, err := p.reopen(ctx, rec)
 	if err != nil {
@@ -113,7 +113,7 @@ func (p *Pipeline) undeployAgain(ctx context.Context, rec project.Record) (func(
 	}, nil
 }
 
-// Undeployed reports whether a project was undeployed, and nothing went live since.
+// Undeployed reports whether a project was undeployed, and nothing has gone live since.
 func (p *Pipeline) Undeployed(ctx context.Context, name project.Name) (bool, error) {
 	return p.records.Undeployed(ctx, name)
 }

@@ -12,7 +12,7 @@ import (
 	"corpus-git/project"
 )
 
-// A rollback finds the undo logs that it goes back over by the records of their deployments: those stay as long as the logs do.
+// A rollback finds the undo logs of the deployments that it reverts through their records, which are kept as long as the logs.
 func TestRecordsOfKeptUndoLogsStay(t *testing.T) {
 	m := newMachine(t)
 	outside := filepath.Join(t.TempDir(), "site")
@@ -39,7 +39,7 @@ func TestRecordsOfKeptUndoLogsStay(t *testing.T) {
 	require.Contains(t, logs[0].Name(), string(list[10].ID), "its undo log is kept")
 }
 
-// Of what is known of changes outside the oldest goes beyond a limit; who goes back over that is told, and who does not is not.
+// Beyond a limit the oldest undo logs are removed; a rollback past those deployments reports that, others do not.
 func TestUndoLogsAreBounded(t *testing.T) {
 	m := newMachine(t)
 	dir := t.TempDir()

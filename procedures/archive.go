@@ -84,7 +84,7 @@ func archiveNotes(n tree.Notes) []string {
 	return out
 }
 
-// RetentionPolicy converts retention to archive's policy.
+// RetentionPolicy converts retention to a policy of package archive.
 func RetentionPolicy(r project.Retention) archive.Policy {
 	p := archive.Policy{Keep: r.Keep, KeepFailed: r.KeepFailed, MaxBytes: r.MaxBytes, MaxAge: r.MaxAge, MaxFailedAge: r.FailedMaxAge}
 	if p.KeepFailed <= 0 {
@@ -106,14 +106,14 @@ func (e *Env) policy() archive.Policy {
 	return p
 }
 
-// Retain records the deployment's result in its archive, and rotates by number and age: on failure too. Sizes are left to package upkeep,
-// which measures them.
+// Retain records the deployment's result in its archive, and rotates by number and age, on failure too. Limits on size are left to
+// package upkeep, which measures sizes.
 func (e *Env) Retain(state project.State) error {
 	settle, err := e.RetainSoon(state)
 	return errors.Join(err, settle())
 }
 
-// StageVerdict writes, where there is an archive, that the deployment went live: Settle makes it durable with everything else, so
+// StageVerdict records, if there is an archive, that the deployment went live: Settle makes it durable with everything else, so
 // RetainSoon need not.
 func (e *Env) StageVerdict() {
 	e.staged = e.Tools.Archives(e.Deployment.Project).StageVerdict(e.Deployment.At, string(e.Deployment.ID), archive.Good)
@@ -125,7 +125,7 @@ func (e *Env) DropVerdict() {
 	e.staged = archive.StagedVerdict{}
 }
 
-// RetainSoon is Retain whose names are durable when settle returns; it is called once, also after an error.
+// RetainSoon is like Retain, but its names become durable only when settle returns; settle is called once, also after an error.
 func (e *Env) RetainSoon(state project.State) (settle func() error, err error) {
 	store := e.Tools.Archives(e.Deployment.Project)
 	verdict := archive.Failed
@@ -147,7 +147,7 @@ func (e *Env) RetainSoon(state project.State) (settle func() error, err error) {
 	return store.Conclude(string(e.Deployment.ID), verdict, staged, policy)
 }
 
-// Held is a tree that an archive holds whole.
+// Held is a tree that an archive holds completely.
 type Held struct {
 	// ID is the deployment that made the archive, Name the archive's folder.
 	ID   project.ID

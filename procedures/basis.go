@@ -17,8 +17,8 @@ import (
 	"corpus-git/project/approval"
 )
 
-// Basis returns what the deployment rests on, beside its commits: recipes, configuration, and what was changed by hand in the live trees.
-// Recipes of other projects count as far as they are mentioned or were read until now, so it comes after Plan.
+// Basis returns what the deployment depends on besides its commits: recipes, configuration, and what was changed by hand in the live
+// trees. Recipes of other projects count if they are mentioned or have been read so far, so Basis is called after Plan.
 func (e *Env) Basis(ctx context.Context) (b approval.Basis, err error) {
 	if b.Recipe, err = resume.Files(e.Prepared.recipe); err != nil {
 		return b, err
@@ -39,7 +39,7 @@ func (e *Env) Basis(ctx context.Context) (b approval.Basis, err error) {
 	}
 	b.Others = strings.Join(read, "\n")
 	cfg := e.Prepared.Cfg.Dict()
-	for _, address := range []string{"push_salt_url", "push_pillar_url"} { // where the server listens now
+	for _, address := range []string{"push_salt_url", "push_pillar_url"} { // these depend on where the server listens
 		cfg.Delete(address)
 	}
 	for _, d := range []*py.Dict{cfg, e.Prepared.pillar} {
@@ -54,10 +54,10 @@ func (e *Env) Basis(ctx context.Context) (b approval.Basis, err error) {
 	return b, err
 }
 
-// CloseRecipes keeps recipes of further projects from being read: a file that includes one fails. What was approved has no others.
+// CloseRecipes prevents recipes of further projects from being read: a file that includes one fails. An approved plan uses no others.
 func (e *Env) CloseRecipes() { others.Close(e.Prepared.others) }
 
-// withoutGenerated replaces texts with a generated secret: one that no deployment has stored yet is another one each time.
+// withoutGenerated replaces texts with a generated secret: one that no deployment has stored yet is different each time.
 func withoutGenerated(v any, generated func(string) bool) any {
 	switch v := v.(type) {
 	case string:
@@ -81,7 +81,7 @@ func withoutGenerated(v any, generated func(string) bool) any {
 	return v
 }
 
-// edits returns the tracked files of the live trees that were changed on this machine, with what lstat says of them; "" for none.
+// edits returns the tracked files of the live trees that were changed on this machine, with their lstat data; "" if there are none.
 func (e *Env) edits(ctx context.Context) (string, error) {
 	if e.RemoteLess {
 		return "", nil

@@ -19,7 +19,8 @@ import (
 	"corpus-git/sls/host"
 )
 
-// NameChecks is the name of the procedure that runs the project's checks. No file of a project replaces it: a step may have that name.
+// NameChecks is the name of the procedure that runs the project's checks. No file of a project replaces it, since a step may have that
+// name.
 const NameChecks = "checks"
 
 // Checks runs the project's checks, from the key checks of its configuration. It changes nothing and can be run again.
@@ -39,7 +40,7 @@ type CheckFailure struct {
 	Lines []string
 }
 
-// Error names the checks.
+// Error returns the names of the checks.
 func (f *CheckFailure) Error() string {
 	if len(f.Names) == 1 {
 		return "check " + f.Names[0] + " failed"
@@ -50,7 +51,7 @@ func (f *CheckFailure) Error() string {
 // HasChecks reports whether there are checks for an occasion.
 func (p *Prepared) HasChecks(on project.CheckOccasion) bool { return len(p.checksOn(on)) > 0 }
 
-// Checks returns those of the configuration; a project with nodes is asked there.
+// Checks returns the checks of the configuration; those of a project with nodes run on the nodes.
 func (p *Prepared) Checks() []project.Check {
 	if p.Rollout != nil {
 		return nil
@@ -66,7 +67,7 @@ func (p *Prepared) checksOn(on project.CheckOccasion) []project.Check {
 	return slices.DeleteFunc(slices.Clone(list), func(c project.Check) bool { return !c.Runs(on) })
 }
 
-// Run implements Procedure. Where a check fails the error wraps a *CheckFailure and is of kind Failed.
+// Run implements Procedure. If a check fails, the error wraps a *CheckFailure and is of kind Failed.
 func (c Checks) Run(ctx context.Context, env *Env) error {
 	if c.On == project.OnRollback {
 		var end func()
@@ -110,7 +111,7 @@ func (e *Env) AskAll(ctx context.Context) error {
 	return err
 }
 
-// checker runs the checks of a deployment. It reports from time to time what is waited for.
+// checker runs the checks of a deployment. It regularly reports what it is waiting for.
 func (e *Env) checker() checks.Runner {
 	var mu sync.Mutex
 	begun := map[string]time.Time{}
@@ -133,12 +134,12 @@ func (e *Env) checker() checks.Runner {
 	}
 }
 
-// askByCommand runs the command line of a check in the live tree, as the user that the check names, else as the project's.
+// askByCommand runs the command line of a check in the live tree, as the check's user, or by default the project's.
 func (e *Env) askByCommand(ctx context.Context, c project.Check, argv []string) (int, string, error) {
 	return e.Tools.askAs(ctx, e.Prepared, e.describe(NameChecks), c, argv)
 }
 
-// Checker runs checks of what is live outside of a deployment; d represents what is live.
+// Checker runs checks of what is live outside a deployment; d represents what is live.
 func (t *Tools) Checker(p *Prepared, d project.Deployment) checks.Runner {
 	told := describe(d, t.Root.Project(d.Project.String()), p.Environment(), NameChecks)
 	return checks.Runner{Command: func(ctx context.Context, c project.Check, argv []string) (int, string, error) {
@@ -175,7 +176,7 @@ func (e *Env) goodCheck(r checks.Result) string {
 func (e *Env) checkTarget(c project.Check) string {
 	what := printable.Shorten(e.Hide(c.Target), 80)
 	if c.Kind == project.CheckHTTP || c.Kind == project.CheckCommand {
-		return what // it says itself what it is
+		return what // the target already contains its kind
 	}
 	return string(c.Kind) + " " + what
 }

@@ -10,7 +10,8 @@ import (
 	"corpus-git/sls/host"
 )
 
-// ProjectUser returns the user of a project's own commands: the project's user where the server creates users and this one exists, else "", the server's.
+// ProjectUser returns the user of a project's own commands: the project's user if the server creates users and this one exists, otherwise "", which means
+// the server's.
 func (t *Tools) ProjectUser(p *Prepared) string {
 	if !t.ownsFiles() {
 		return ""
@@ -24,8 +25,8 @@ func (t *Tools) ProjectUser(p *Prepared) string {
 // ownsFiles reports whether this server manages users and ownership.
 func (t *Tools) ownsFiles() bool { return t.Accounts && t.Host.EUID == 0 }
 
-// Command is a command of a project outside of its steps, without its streams, in the environment of steps: the clean one, the key env,
-// CORPUS_*, with point as CORPUS_POINT. s has the command and user; where it names no folder, it runs in the live tree.
+// Command returns a command of a project outside its steps, without its streams, in the environment of steps: the clean one, the key env, CORPUS_*, with
+// point as CORPUS_POINT. s has the command and the user; if it names no folder, the command runs in the live tree.
 func (t *Tools) Command(p *Prepared, d project.Deployment, point string, s host.Shell) (execx.Cmd, error) {
 	at := t.Root.Project(d.Project.String())
 	if s.Dir == "" {
@@ -35,7 +36,7 @@ func (t *Tools) Command(p *Prepared, d project.Deployment, point string, s host.
 	return t.Host.Command(s)
 }
 
-// environ returns what the environment of a project's commands has in addition to the clean one.
+// environ returns what a project's commands have in their environment in addition to the clean one.
 func (p *Prepared) environ(told hooks.Description) map[string]string {
 	out := map[string]string{}
 	for _, kv := range slices.Concat(p.Cfg.Environ(), told.Env()) {

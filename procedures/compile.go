@@ -23,7 +23,7 @@ func (p *Prepared) check(ctx context.Context, t *Tools, d project.Deployment) er
 	return p.checkAll(ctx, t, d, func(err error) error { return err })
 }
 
-// checkAll is check that passes errors in files to failed, and continues where that returns nil.
+// checkAll is like check, but passes errors in files to failed, and continues if that returns nil.
 func (p *Prepared) checkAll(ctx context.Context, t *Tools, d project.Deployment, failed func(error) error) error {
 	if p.recipe == nil {
 		return nil
@@ -119,7 +119,8 @@ func (p *Prepared) checkSteps(ctx context.Context, t *Tools, d project.Deploymen
 	return nil
 }
 
-// checkOwn compiles a project's own file for a procedure, with a failed result if it reads one.
+// checkOwn compiles a project's own file for a procedure, with a failed result if it uses the
+// result.
 func (p *Prepared) checkOwn(ctx context.Context, t *Tools, d project.Deployment, s recipe.OwnStep) error {
 	if s.Procedure == NameRollback || s.Procedure == NameNotify {
 		of := p.checking

@@ -22,7 +22,8 @@ import (
 	"corpus-git/sls"
 )
 
-// record records that a step is being applied, and returns a function that records its end. Failures to record are reported, and fail nothing.
+// record records that a step is being applied, and returns a function that records its end. Failures to record are reported, but do not fail
+// the step.
 func (e *Env) record(ctx context.Context, r *recipe.Recipe, s recipe.Step) (done func(*sls.StepResult, error)) {
 	store := e.Tools.Configs
 	if store == nil || r == nil {
@@ -90,7 +91,7 @@ func actionOf(t project.Trigger) configs.Action {
 	return configs.Action(strings.ToUpper(string(t)))
 }
 
-// configOf returns a step as an immutable config. A text with a secret of the pillar in it is its hash.
+// configOf returns a step as an immutable config. A text that contains a secret of the pillar is replaced by its hash.
 func configOf(r *recipe.Recipe, s recipe.Step, p *Prepared) configs.Config {
 	read := func(file string) string {
 		text, err := readSome(r.Script(file))
@@ -116,7 +117,7 @@ func configOf(r *recipe.Recipe, s recipe.Step, p *Prepared) configs.Config {
 	return c
 }
 
-// readSome reads a file, and of a very large one only enough to identify it.
+// readSome reads a file, or of a very large one only enough to identify it.
 func readSome(file string) ([]byte, error) {
 	f, err := os.Open(filepath.Clean(file))
 	if err != nil {

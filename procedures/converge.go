@@ -11,8 +11,8 @@ import (
 )
 
 // Drift reports what applying the steps and permissions of the live release again would change, as Plan does, into Env.Changed and
-// Env.Drift. Conditions of states are asked and templates may look at the machine, as in a test run of Salt. What runs each time, an
-// executable or a command without a condition, says nothing of the machine and does not count. Files of the trees that were edited count.
+// Env.Drift. Conditions of states are evaluated and templates may read the machine, as in a test run of Salt. What runs each time, an executable or
+// a command without a condition, says nothing about the machine and does not count. Edited files in the trees count.
 func Drift(ctx context.Context, env *Env) error {
 	if err := env.Edited(ctx, true); err != nil {
 		return err
@@ -36,7 +36,7 @@ func Drift(ctx context.Context, env *Env) error {
 	return nil
 }
 
-// asked returns the error of Yield.
+// asked calls Yield and returns its error.
 func (e *Env) asked() error {
 	if e.Yield == nil {
 		return nil
@@ -44,13 +44,13 @@ func (e *Env) asked() error {
 	return e.Yield()
 }
 
-// maxDrift is how many things are named that a converge changed, or would change; driftLine the longest line.
+// maxDrift is how many things that a converge changed, or would change, are named; driftLine is the maximum length of a line.
 const (
 	maxDrift  = 20
 	driftLine = 200
 )
 
-// differ adds to what differed from the live release.
+// differ records differences from the live release.
 func (e *Env) differ(n int, format string, args ...any) {
 	e.Changed += n
 	if len(e.Drift) < maxDrift {
@@ -58,7 +58,7 @@ func (e *Env) differ(n int, format string, args ...any) {
 	}
 }
 
-// differs adds the states of a step that changed something, or would.
+// differs records the states of a step that changed something, or would.
 func (e *Env) differs(step string, states []sls.StateResult) {
 	for _, st := range states {
 		switch {
@@ -71,7 +71,7 @@ func (e *Env) differs(step string, states []sls.StateResult) {
 	}
 }
 
-// KeepConverged keeps the undo log of a converge, for later rollbacks. Where the live release had made the same changes before, the log is removed.
+// KeepConverged keeps the undo log of a converge, for later rollbacks. If the live release had made the same changes before, the log is removed.
 func (e *Env) KeepConverged() error {
 	if err := e.Undo.Close(); err != nil {
 		return err

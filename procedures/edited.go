@@ -12,7 +12,7 @@ import (
 )
 
 // Edited reports the tracked files of the live release that were changed or removed on this machine, and changes nothing: only a deployment writes
-// them again. With count they count as differences from the release, except where the environment is of the class dev, which allows them.
+// them again. With count they count as differences from the release, unless the environment is of the class dev, which allows them.
 func (e *Env) Edited(ctx context.Context, count bool) error {
 	if e.RemoteLess {
 		return nil

@@ -18,17 +18,18 @@ import (
 // Fixperms enforces owner, group and modes, and changes only what differs:
 //
 //	project/   <user>:<group>, folders set-group-ID
-//	data/      the same of what belongs to root or to the project; what other accounts own stays, and pid files of root
+//	data/      the same for what belongs to root or to the project; what other accounts own is not changed, nor are pid files of root
 //	pillar/    root:<group>, nothing for others
 //
-// and what the project's own `permissions` say of paths below (permission.Rule). As an ordinary user owners stay, and
-// the pillar is closed to everybody else. Symbolic links are neither followed nor changed; a file with a further name
-// outside of the tree stays as it is. It may be run again after any error.
+// and the project's own `permissions` for paths below (permission.Rule). As an ordinary user owners are kept, and the pillar is
+// closed to everybody else. Symbolic links are neither followed nor changed; a file that also has a name outside the tree stays as it
+// is. It may be run again after any error.
 type Fixperms struct {
-	// Early is true if steps are still to run, or have been undone: an account that a rule names may be missing then. That part of the
+	// Early is true if steps are still to run, or have been undone: an account named by a rule may then be missing. That part of the
 	// rule is skipped, and reported.
 	Early bool
-	// Synced is true right after release-sync: its facts about the trees are used for as long as the checkout uses the archive's scan.
+	// Synced is true right after release-sync: its facts about the trees are used for as long as the checkout would use the archive's
+	// scan.
 	Synced bool
 }
 
@@ -95,7 +96,7 @@ func (e *Env) permTrees(look permissions.Accounts) ([]permissions.Tree, error) {
 	return permissions.Trees(e.Paths, owner, e.Prepared.Cfg.Permissions(), look)
 }
 
-// treeOwner owns the project's files, nil if this server does not manage owners.
+// treeOwner returns the owner of the project's files, nil if this server does not manage owners.
 func (e *Env) treeOwner() (*project.Owner, error) {
 	if !e.Tools.ownsFiles() {
 		return nil, nil
@@ -107,7 +108,7 @@ func (e *Env) treeOwner() (*project.Owner, error) {
 	return &o, nil
 }
 
-// owner returns the user and the group that the project's files belong to. They must be there.
+// owner returns the user and the group that the project's files belong to. They must exist.
 func (e *Env) owner() (o project.Owner, err error) {
 	user, group := e.Prepared.Cfg.User(), e.Prepared.Cfg.Group()
 	u, err := e.Tools.Host.Users.User(user)
@@ -140,7 +141,7 @@ func (e *Env) walk(ctx context.Context, t permissions.Tree, part *permissions.Pa
 	return w, f
 }
 
-// planFixperms reports what fixperms would change in the present trees. Missing accounts that sync would create are not errors.
+// planFixperms reports what fixperms would change in the current trees. Missing accounts that sync would create are not errors.
 func (e *Env) planFixperms(ctx context.Context) (int, error) {
 	say := func(st event.Status, lines []string, format string, args ...any) {
 		e.Report.Append(event.Event{Kind: event.Plan, Status: st, Procedure: NameFixperms, Text: NameFixperms + "  " + fmt.Sprintf(format, args...), Lines: lines})

@@ -26,7 +26,7 @@ import (
 	"corpus-git/sls/host"
 )
 
-// someUsers are the accounts of a made-up machine.
+// someUsers are the accounts of a simulated machine.
 type someUsers map[string]int
 
 func (u someUsers) User(n string) (host.User, error) {
@@ -49,12 +49,12 @@ func (u someUsers) GroupByID(int) (host.Group, error) { return host.Group{}, hos
 
 func (u someUsers) GroupsOf(host.User) ([]int, error) { return nil, nil }
 
-// noRepo has a working copy whose index never needs a word.
+// noRepo has a working copy whose index never needs a refresh.
 type noRepo struct{ procedures.Repository }
 
 func (noRepo) Refresh(context.Context, string) error { return nil }
 
-// always gives one repository, whichever is asked for.
+// always returns the same repository, whichever is requested.
 func always(r procedures.Repository) func(project.Name, project.Repo) procedures.Repository {
 	return func(project.Name, project.Repo) procedures.Repository { return r }
 }

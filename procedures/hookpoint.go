@@ -7,7 +7,7 @@ import (
 )
 
 // HookPoint runs the hooks around a deployment: pre-deploy before the new commits are checked out, with the project's own hooks of the live
-// release; post-deploy when everything else succeeded. A failing hook fails the deployment.
+// release; post-deploy once everything else has succeeded. A failing hook fails the deployment.
 type HookPoint struct{ Point hooks.Point }
 
 // PreDeploy returns the point before release-sync.

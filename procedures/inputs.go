@@ -34,7 +34,8 @@ func Inputs(files fs.FS) (*schema.Inputs, error) {
 	return schema.ParseInputs(shown, text)
 }
 
-// holdsInputs reports whether a trigger checks values against the inputs that the recipe declares: one that brings new values, and runs with them.
+// holdsInputs reports whether a trigger checks values against the inputs that the recipe declares: one that introduces new values and runs with
+// them.
 func holdsInputs(t project.Trigger) bool {
 	switch t {
 	case project.TriggerPush, project.TriggerRedeploy, project.TriggerBundle, project.TriggerPromote, project.TriggerPlan, project.TriggerTask:
@@ -43,7 +44,7 @@ func holdsInputs(t project.Trigger) bool {
 	return false
 }
 
-// unread names the keys that the pillar or PILLAR.sample sets and nothing reads. Where the recipe declares its inputs, unknown keys of its
+// unread warns of the keys that the pillar or PILLAR.sample sets and nothing reads. If the recipe declares its inputs, unknown keys of its
 // own section are refused instead. texts are the files of the recipe. When in doubt a key counts as read.
 func (p *Prepared) unread(t *Tools, name project.Name, src Sources, texts []string) (out []recipe.Warning) {
 	if p.recipe == nil {

@@ -79,7 +79,7 @@ func (Install) Run(ctx context.Context, env *Env) error {
 
 // Reinstall applies the steps of the release that a rollback restored. It ends at the limit that this release sets, or when Env.Hurry is closed.
 type Reinstall struct {
-	// Limit is a shorter limit than the release's; 0 is none.
+	// Limit is a shorter limit than the release's; 0 means none.
 	Limit time.Duration
 }
 
@@ -125,7 +125,7 @@ func (e *Env) step(ctx context.Context, procedure string, s recipe.Step, n, of i
 	if err == nil && res.OK() {
 		_, changed, _ := res.Counts()
 		if s.Script {
-			changed = 0 // it does not say
+			changed = 0 // it does not report a number
 		}
 		e.Report.Append(event.Event{
 			Kind: event.StepDone, Status: event.OK, Procedure: procedure, Step: s.Name, N: n, Of: of, Duration: took, Changed: changed,
@@ -184,8 +184,8 @@ func (e *Env) failedStates(res *sls.StepResult) (lines []string, first string) {
 	return lines, first
 }
 
-// ErrorLines formats an error for people: place, the line's text with a caret, the cause, the hint. Where the place is known the operation
-// is left out.
+// ErrorLines formats an error for people: place, the line's text with a caret, the cause, the hint. If the position is known, the operation is
+// omitted.
 func ErrorLines(err error) []string {
 	var lines []string
 	if at, ok := fault.PosOf(err); ok {

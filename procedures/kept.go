@@ -12,7 +12,7 @@ import (
 	"corpus-git/project"
 )
 
-// point returns the present point of the deployment, with which a later one that continues here is compared, without the live tree.
+// point returns the current point of the deployment, without the live tree. A later deployment that continues here is compared with it.
 func (e *Env) point() (p resume.Point, err error) {
 	d := e.Deployment
 	p = resume.Point{ID: d.ID, Code: d.Code, Pillar: d.Pillar, Set: d.Set, Select: d.Select, Outputs: e.wrote.list}
@@ -26,7 +26,7 @@ func (e *Env) point() (p resume.Point, err error) {
 	return p, err
 }
 
-// SavePoint records where a deployment failed that is not rolled back, so that another one may continue there.
+// SavePoint records where a deployment that is not rolled back failed, so that another one can continue there.
 func (e *Env) SavePoint(failed string) error {
 	p, err := e.point()
 	if err != nil {
@@ -67,7 +67,7 @@ func (e *Env) shortened(o project.Output) bool {
 	return err != nil || !py.Equal(v, kept)
 }
 
-// Resume makes the deployment continue at the step at which an earlier one failed. It is fault.Refused, with the reason, where something
+// Resume makes the deployment continue at the step at which an earlier one failed. It is fault.Refused, with the reason, if something
 // has changed or there is no such point. from is the ID of the earlier one, a prefix of it, or "last".
 func (e *Env) Resume(from project.ID) (project.ID, error) {
 	was, err := resume.Load(e.Tools.State.Resume(e.Deployment.Project.String()))
@@ -107,7 +107,7 @@ func (e *Env) Resume(from project.ID) (project.ID, error) {
 	return was.ID, nil
 }
 
-// keep reports, and tells the pusher, that a step is kept from the deployment that this one continues.
+// keep reports whether a step is kept from the deployment that this one continues, and tells the pusher.
 func (e *Env) keep(procedure string, s recipe.Step, n, of int) bool {
 	if !slices.Contains(e.kept, s.Name) {
 		return false

@@ -13,7 +13,7 @@ import (
 // leastLate is the least duration of a step that is reported as unusual: shorter ones vary by chance.
 const leastLate = time.Second
 
-// watchStep reports once when a step runs for longer than nine of ten past runs. stop must be called when the step has ended; nothing is
+// watchStep reports once if a step runs longer than nine of ten past runs. stop must be called when the step has ended; nothing is
 // reported after it.
 func (e *Env) watchStep(s recipe.Step) (stop func()) {
 	usual, ok := e.Usual[timingName(s.Name, "")]

@@ -20,10 +20,10 @@ type Linted struct {
 	Tasks int
 	// Files are the steps and the tasks, in this order.
 	Files []LintedFile
-	// Problems are errors that refuse a push, or, in a task, running it.
+	// Problems are errors for which a push is refused or, in a task, running it is refused.
 	Problems []error
-	// Warnings are files that look like steps or hooks, and are not, which a push has among its notes; and what Salt ignores in steps, tasks and procedures, each once,
-	// which a push says when they have run.
+	// Warnings are about files that look like steps or hooks and are not, which a push reports in its notes; and about what Salt ignores in steps, tasks and
+	// procedures, each once, which a push reports after they have run.
 	Warnings []recipe.Warning
 }
 
@@ -36,7 +36,7 @@ type LintedFile struct {
 }
 
 // Lint does what Prepare does, and continues after the first error: every step is compiled, and every task too. It changes nothing outside
-// of src.Private. An error is the machine's or ours, or ctx's; errors of the project are in Problems.
+// src.Private. An error is the machine's fault or ours, or that of ctx; errors in the project are in Problems.
 func Lint(ctx context.Context, t *Tools, d project.Deployment, src Sources, hide *redact.Redactor) (*Linted, error) {
 	out := &Linted{}
 	keep := func(err error) error {
@@ -95,7 +95,7 @@ func Lint(ctx context.Context, t *Tools, d project.Deployment, src Sources, hide
 	out.Warnings = append(p.Unread, files...)
 	for _, w := range p.ignored {
 		one := recipe.Warning{File: w.At.String(), Text: w.Text}
-		if !slices.Contains(out.Warnings, one) { // of a file that several include
+		if !slices.Contains(out.Warnings, one) { // of a file that several files include
 			out.Warnings = append(out.Warnings, one)
 		}
 	}

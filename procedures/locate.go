@@ -7,12 +7,12 @@ import (
 	"corpus-git/project"
 )
 
-// trees are where the keys of the configuration stand.
+// trees returns the files that contain the keys of the configuration.
 func (s Sources) trees() keyplace.Trees {
 	return keyplace.Trees{Code: s.Code, Pillar: s.Pillar, Local: s.local}
 }
 
-// Explain reports what each layer says of the configuration at a path, and where: see project.Cfg.Explain.
+// Explain reports what each layer sets in the configuration at a path, and where: see project.Cfg.Explain.
 func (p *Prepared) Explain(src Sources, path string, show project.Show) ([]project.Explained, error) {
 	src.local = p.local
 	trees := src.trees()
@@ -25,7 +25,7 @@ func (p *Prepared) Explain(src Sources, path string, show project.Show) ([]proje
 	})
 }
 
-// Origins reports where each file of the recipe is from.
+// Origins reports where each file of the recipe comes from.
 func (p *Prepared) Origins(name project.Name) ([]extends.RecipeOf, []extends.Origin, error) {
 	return extends.Origins(extends.RecipeOf{Name: name.String(), Commit: p.inherited.Commit}, p.inherited.Own, p.inherited.Layers)
 }

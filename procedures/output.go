@@ -17,7 +17,7 @@ import (
 )
 
 // outputs turns what commands print into Output events. Each stream is redacted as a whole, because a secret may span lines, and after
-// event.Scrub, because invisible characters may be inside a secret. A command's two streams may be written concurrently.
+// event.Scrub, because invisible characters may be within a secret. A command's two streams may be written concurrently.
 type outputs struct {
 	env       *Env
 	procedure string
@@ -51,12 +51,12 @@ func (o *outputs) write(state, stream, text string) {
 	_, _ = s.redact.Write([]byte(event.Scrub(text) + "\n"))
 }
 
-// line takes one line of a hook.
+// line handles one line of output of a hook.
 func (o *outputs) line(p hooks.Point, hook, stream, line string) {
 	o.write(string(p)+"/"+hook, stream, line)
 }
 
-// close ends all streams and writes what was held back, redacted.
+// close ends all streams and writes the remaining buffered output, redacted.
 func (o *outputs) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -129,7 +129,8 @@ func statusOf(res sls.StateResult) event.Status {
 	return event.OK
 }
 
-// stateText returns the state in one line: its function and what it acts on. It is redacted before it is shortened: half a secret would not be recognised.
+// stateText returns the state in one line: its function and what it acts on. It is redacted before it is shortened: part of a secret would not be
+// recognised.
 func (e *Env) stateText(res sls.StateResult) string {
 	what := res.Name
 	if res.Command != nil {
@@ -142,7 +143,7 @@ func (e *Env) stateText(res sls.StateResult) string {
 	return res.Function + ": " + printable.Shorten(what, 60)
 }
 
-// Hide returns a text without control characters and secrets, as it may be shown.
+// Hide returns a text without control characters and secrets, safe to be shown.
 func (e *Env) Hide(text string) string { return e.Prepared.Redactor.String(event.ScrubText(text)) }
 
 func diffLines(d string) []string {
@@ -152,8 +153,8 @@ func diffLines(d string) []string {
 	return strings.Split(strings.TrimRight(d, "\n"), "\n")
 }
 
-// failureLines describe a failed state in full. Its texts are redacted before they get prefixes: otherwise a secret that spans lines would
-// not be found.
+// failureLines returns lines that describe a failed state in full. Its texts are redacted before they get prefixes: otherwise a secret that spans lines
+// would not be found.
 func (e *Env) failureLines(res sls.StateResult) []string {
 	hide := e.Hide
 	res.Comment, res.Diff = hide(res.Comment), hide(res.Diff)

@@ -12,7 +12,7 @@ import (
 	"corpus-git/sls"
 )
 
-// place is how a project's own file for a procedure relates to the native one.
+// place is where a project's own file for a procedure runs relative to the native one.
 type place int
 
 const (
@@ -20,12 +20,12 @@ const (
 	instead place = iota
 	// after: the native procedure runs first, whatever the file contains, and a failure of the file fails the procedure.
 	after
-	// beside: as after, but a failure of the file is only notified: the native procedure can't be undone.
+	// beside: like after, but a failure of the file is only notified: the native procedure can't be undone.
 	beside
 )
 
-// placeOf says which procedures a project may replace. What guarantees depend on always runs: the archive, the rollback, the checkout and
-// what is around it, and the notifications of the server's operator. See ADR 6.
+// placeOf determines which procedures a project may replace. Whatever guarantees depend on always runs: the archive, the rollback, the
+// checkout and the procedures around it, and the notifications of the server's operator. See ADR 6.
 func placeOf(procedure string) place {
 	switch procedure {
 	case NameFixperms, NameInstall:
@@ -51,7 +51,7 @@ func (e *Env) Override(ctx context.Context, proc Procedure) error {
 	name := proc.Name()
 	how := placeOf(name)
 	if name == NameInstall {
-		return proc.Run(ctx, e) // Prepare has made the project's own file its only step
+		return proc.Run(ctx, e) // Prepare has made the project's own file the only step
 	}
 	if how == instead {
 		r, s, own, err := e.ownProcedure(ctx, name)
@@ -119,7 +119,7 @@ func (e *Env) ownProcedure(ctx context.Context, name string) (*recipe.Recipe, re
 
 // runOwn applies the project's own file for a procedure.
 func (e *Env) runOwn(ctx context.Context, procedure string, r *recipe.Recipe, s recipe.Step) error {
-	e.scan, e.synced = nil, nil // whatever it does may change the tree
+	e.scan, e.synced = nil, nil // anything that it does may change the tree
 	switch procedure {
 	case NameRollback, nameRestore, NameNotify:
 		e.reportResult(procedure)

@@ -12,8 +12,8 @@ import (
 	"corpus-git/sls"
 )
 
-// Plan reports what a deployment would change: files, procedures, and the states of each step as a test run tells
-// them. It changes nothing. It returns how many things would change.
+// Plan reports what a deployment would change: files, procedures, and the states of each step as reported by a
+// test run. It changes nothing. It returns the number of things that would change.
 func Plan(ctx context.Context, env *Env, desc project.Description) (int, error) {
 	n := desc.Files
 	if desc.Files > 0 {

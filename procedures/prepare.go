@@ -29,21 +29,21 @@ import (
 type Sources struct {
 	// Code and Pillar are the files of the two commits; nil if there is none.
 	Code, Pillar fs.FS
-	// Environment is the one that the operator set for the project.
+	// Environment is the environment that the operator set for the project.
 	Environment string
 	RemoteLess  bool
-	// Node is set where another server knows the nodes, and which of them this is; nil if this server does.
+	// Node is set if another server knows the nodes, and says which of them this one is; nil if this server knows them.
 	Node *project.Node
-	// Private is the folder for the private copy of the recipe, from which everything runs; "" makes none, and nothing can run.
+	// Private is the folder for the private copy of the recipe, from which everything runs; "" makes no copy, so that nothing can run.
 	Private string
 	// Commit is that of Code, "" if it is not a commit.
 	Commit project.Commit
-	// From is the project whose release Commit is: what its recipe extends is what it was there. "" is the project itself.
+	// From is the project whose release Commit is: its recipe extends the same commits as there. "" means the project itself.
 	From project.Name
 	// Partial: part of the pillar may be missing, so an input without a value is not an error.
 	Partial bool
 
-	// Fetch gets a line before each fetch of a recipe from elsewhere; nil fetches none, and those that are here are used.
+	// Fetch is called with a line before each fetch of a recipe from elsewhere; nil fetches none, and the stored ones are used.
 	Fetch func(line string)
 
 	local string // the path of local.yaml
@@ -60,19 +60,19 @@ type Prepared struct {
 	Checked []*sls.Checked
 	// Recipe is the private copy of the recipe; nil if nothing of it can run.
 	Recipe *recipe.Recipe
-	// Notes are lines for the pusher: what could not be checked, what is left to salt-call.
+	// Notes are lines for the pusher: what could not be checked, what is run by salt-call.
 	Notes []string
-	// Unread are keys that the pillar or PILLAR.sample sets, and nothing reads.
+	// Unread lists keys that the pillar or PILLAR.sample sets, and nothing reads.
 	Unread []recipe.Warning
 
-	// Rollout are the nodes to deploy on; nil deploys on this machine.
+	// Rollout holds the nodes to deploy to; nil deploys to this machine.
 	Rollout *fleet.Plan
 
-	// nodes are those of the pillar, if this server rolls out to them; none where it deploys here.
+	// nodes are the nodes of the pillar, if this server rolls out to them; none if it deploys here.
 	nodes []fleet.Member
 	// staged: this machine is one of several nodes, and steps may read outputs of earlier stages.
 	staged bool
-	// exports are these outputs, as far as known; nil is none.
+	// exports are these outputs, as far as known; nil means none.
 	exports any
 	kv      func(cfg *py.Dict) // sets cfg.kv
 
@@ -97,7 +97,8 @@ func (p *Prepared) Environment() string { return p.Cfg.Env() }
 // Dev reports whether the environment is of the class dev: a failed tree stays in place.
 func (p *Prepared) Dev() bool { return p.Cfg.EnvClass() == project.ClassDev }
 
-// KeepsEdits reports whether files that were changed on the machine stay: in environments of the class dev, unless overwriting is requested.
+// KeepsEdits reports whether files that were changed on the machine are kept: in environments of the class dev, unless overwriting is
+// requested.
 func (p *Prepared) KeepsEdits(d project.Deployment) bool {
 	return p.Dev() && !d.Forced && !d.Overwrite
 }
@@ -114,7 +115,7 @@ func (p *Prepared) Skips(name string) (why string, skip bool) {
 }
 
 // Prepare reads the configuration and compiles every step that will run. It changes nothing on the machine. Errors are the pusher's
-// (fault.Failed or fault.Usage, with file and line) or ours. It adds the pillar's values to hide.
+// fault (fault.Failed or fault.Usage, with file and line) or ours. It adds the pillar's values to hide.
 func Prepare(ctx context.Context, t *Tools, d project.Deployment, src Sources, hide *redact.Redactor) (*Prepared, error) {
 	p, err := configure(ctx, t, d, src, holdsInputs(d.Trigger), hide)
 	if err != nil {
@@ -152,7 +153,7 @@ func Prepare(ctx context.Context, t *Tools, d project.Deployment, src Sources, h
 	return p, p.noteIdle(t)
 }
 
-// noteIdle names files of the recipe that look like steps or hooks, and are not.
+// noteIdle adds notes about files of the recipe that look like steps or hooks and are not.
 func (p *Prepared) noteIdle(t *Tools) error {
 	if p.recipe == nil {
 		return nil
@@ -171,7 +172,7 @@ func (p *Prepared) noteIdle(t *Tools) error {
 	return nil
 }
 
-// asNode puts into the settings, below those of the command line, what nodes find in the configuration as data.node. nil means no node.
+// asNode adds to the settings, below those of the command line, what nodes see in the configuration as data.node. nil means no node.
 func asNode(set []project.Setting, node *project.Node) ([]project.Setting, error) {
 	if node == nil || node.Name == "" {
 		return set, nil
@@ -180,7 +181,7 @@ func asNode(set []project.Setting, node *project.Node) ([]project.Setting, error
 	return slices.Concat(own, set), err
 }
 
-// planNodes reads which nodes to deploy on, and in which stages.
+// planNodes reads which nodes to deploy to, and in which stages.
 func (p *Prepared) planNodes(ctx context.Context, t *Tools, src Sources, only []string) error {
 	if len(p.nodes) == 0 {
 		return nil
@@ -224,8 +225,8 @@ func PrepareRollback(ctx context.Context, t *Tools, d project.Deployment, src So
 	return p, nil
 }
 
-// Compile checks every step of what PrepareRollback prepared, from sources with a private copy, as Prepare does. The live tree must be
-// restored before: templates may read it.
+// Compile checks every step of what PrepareRollback prepared, from sources with a private copy, as Prepare does. The live tree must have
+// been restored, since templates may read it.
 func (p *Prepared) Compile(ctx context.Context, t *Tools, d project.Deployment) error {
 	if err := p.check(ctx, t, d); err != nil {
 		return err
@@ -239,7 +240,7 @@ func Bare(ctx context.Context, t *Tools, d project.Deployment, environment strin
 }
 
 // configure builds cfg from the sources. With holds the values are checked against the inputs that the recipe declares; otherwise they were
-// when they went live.
+// checked when they went live.
 func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources, holds bool, hide *redact.Redactor) (*Prepared, error) {
 	var members []fleet.Member
 	if src.Node == nil { // a node is told which one it is
@@ -312,7 +313,7 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 		texts = recipe.Texts(src.Code)
 	}
 	hide.Extend(redact.Secrets(p.pillar, texts))
-	// Values that cfg made of the pillar's, by {key} references.
+	// Values that cfg derived from the pillar's by {key} references.
 	hide.Extend(redact.Secrets(p.Cfg.PillarValues(), texts))
 	hide.Extend(p.Cfg.InputSecrets())
 	if holds {
@@ -321,7 +322,7 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 	return p, nil
 }
 
-// readRecipe reads the recipe, with those that it extends, and copies it where src has a place for that.
+// readRecipe reads the recipe, with those that it extends, and copies it if src has a folder for that.
 func (p *Prepared) readRecipe(ctx context.Context, t *Tools, name project.Name, src Sources, own fs.FS) (err error) {
 	if p.recipe, p.inherited, err = t.recipes(src.alone).Read(ctx, inherit.Request{Name: name, Commit: src.Commit, From: src.From, Fetch: src.Fetch}, own); err != nil || src.Private == "" {
 		return err

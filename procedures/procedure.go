@@ -36,10 +36,10 @@ import (
 
 // Procedure is one named phase of a deployment.
 type Procedure interface {
-	// Name returns the procedure's name as only=, skip_ and .salt/<name>.sls have it.
+	// Name returns the procedure's name as in only=, skip_ and .salt/<name>.sls.
 	Name() string
-	// Run does the work and can be run again. It describes it with env.Summarize. A *fault.Error of kind Failed is the project's fault, any
-	// other kind the machine's or ours.
+	// Run does the work, and can be run again. It describes the work with env.Summarize. A *fault.Error of kind Failed is the project's fault,
+	// any other kind is the machine's or ours.
 	Run(ctx context.Context, env *Env) error
 }
 
@@ -57,7 +57,7 @@ const (
 // Names returns all procedures, in order; fixperms runs a second time after install.
 func Names() []string { return recipe.Procedures() }
 
-// Repository is what the procedures need of one repository of a project, and of its working copy; receive's satisfies it.
+// Repository is what the procedures need from one repository of a project, and of its working copy; receive's satisfies it.
 type Repository interface {
 	Create(ctx context.Context) (made bool, err error)
 	Checkout(ctx context.Context, req project.Checkout) (project.CheckoutStats, error)
@@ -65,11 +65,12 @@ type Repository interface {
 	TryCheckout(ctx context.Context, req project.Checkout, in project.Incoming) (project.CheckoutStats, error)
 	Tree(ctx context.Context, c project.Commit, in project.Incoming) (fs.FS, error)
 	Describe(ctx context.Context, old, new project.Commit, in project.Incoming) (project.Description, error)
-	// Commit returns the commit that a ref leads to, through tags, "" if there is none; List gives the refs below prefix, hidden ones included.
+	// Commit returns the commit that a ref points to, directly or through tags, "" if there is none; List returns the refs below prefix, hidden
+	// ones included.
 	Commit(ctx context.Context, ref string) (project.Commit, error)
 	List(ctx context.Context, prefix string) (map[string]project.Commit, error)
 	CompareAndSwap(ctx context.Context, c project.Change) error
-	// Refresh updates a working copy's index after owners and modes were changed, not contents.
+	// Refresh updates a working copy's index after owners and modes, but not contents, were changed.
 	Refresh(ctx context.Context, dir string) error
 }
 
@@ -102,33 +103,33 @@ type Tools struct {
 	Grains func() *py.Dict
 	// FileRoots are further file roots of salt://, after <root>/salt.
 	FileRoots []string
-	// CfgDir is the folder of what the machine's image says of configurations; "" is none.
+	// CfgDir is the folder of the configuration files of the machine's image; "" means none.
 	CfgDir string
-	// Accounts: projects have users and groups of their own, which own their files. This needs root.
+	// Accounts: projects have their own users and groups, which own their files. This needs root.
 	Accounts bool
-	// Retention is which archives are kept where a project sets nothing; nil is project.DefaultRetention.
+	// Retention returns which archives are kept if a project sets nothing; nil means project.DefaultRetention.
 	Retention func() project.Retention
-	// Environments are those that the server knows; nil is dev, staging and prod.
+	// Environments returns the environments of the server; nil means dev, staging and prod.
 	Environments func() project.Environments
-	// Remotes are the two addresses to push to, for the sync procedure and cfg.
+	// Remotes returns the two addresses to push to, for the sync procedure and cfg.
 	Remotes func(project.Name) (code, pillar string)
 	// Configs records what was applied; nil records nothing.
 	Configs *configs.Store
-	// Fleet deploys projects with nodes on other machines; nil has no nodes.
+	// Fleet deploys projects with nodes to other machines; nil means no nodes.
 	Fleet Fleet
 	// Signals lets steps wait for signals; nil if no server receives them.
 	Signals waiting.Signals
-	// Keys are what steps see of the keys of package kv.
+	// Keys provides the keys of package kv to steps.
 	Keys keys.Source
-	// Live is the commit of the newest deployment of a project that went live, "" if there is none or the project has no commits.
+	// Live returns the commit of a project's newest live deployment, ""> if there is none or the project has no commits.
 	Live func(context.Context, project.Name) (project.Commit, error)
 }
 
-// Fleet deploys on other machines.
+// Fleet deploys to other machines.
 type Fleet interface {
 	// Known returns the nodes that the operator added.
 	Known(ctx context.Context) (map[string]fleet.Node, error)
-	// Rollout prepares the deployment of a plan there; with a nil plan, its rollback.
+	// Rollout prepares the deployment of a plan to the nodes; with a nil plan, its rollback.
 	Rollout(d project.Deployment, p *fleet.Plan, known map[string]fleet.Node) *fleet.Rollout
 }
 
@@ -155,7 +156,7 @@ func (t *Tools) retention() project.Retention {
 	return t.Retention()
 }
 
-// Pillar reads the pillar of a project.
+// Pillar returns a reader of a project's pillar.
 func (t *Tools) Pillar(name project.Name) *pillar.Reader {
 	return &pillar.Reader{Root: t.Root, Host: t.Host, Name: name, Grains: t.Grains()}
 }
@@ -215,17 +216,17 @@ type Env struct {
 	Protect []string
 	// Brings is what the checkout will write; nil if unknown.
 	Brings *project.Description
-	// Result is what is known when rollback and notify run.
+	// Result is the result as far as it is known when rollback and notify run.
 	Result project.Result
-	// Timings collect how long steps took.
+	// Timings collects the durations of steps.
 	Timings []project.Timing
-	// Unlinked: the project stays out of the Salt and pillar trees.
+	// Unlinked: the project is not linked into the Salt and pillar trees.
 	Unlinked bool
 	// RemoteLess: there are no bare repositories, and nothing to check out.
 	RemoteLess bool
 
 	// Beside, if not nil, is archive.MakeRequest.Beside; Publish follows as soon as the archive has its name, and makes visible and durable
-	// what Beside began.
+	// what Beside has begun.
 	Beside  func(covered uint64) error
 	Publish func(context.Context) error
 
@@ -238,14 +239,14 @@ type Env struct {
 	Undo *undo.Log
 	// Since are the deployments that a manual rollback reverts: they went live, and what was live before the oldest of them is restored.
 	Since []project.ID
-	// Hurry, if not nil, is closed when what runs during a rollback, and after the end, should end at once.
+	// Hurry, if not nil, is closed when what is running during a rollback, and after the end, should stop immediately.
 	Hurry <-chan struct{}
 	// Yield, if not nil, is called before each state and each step; an error ends the steps there.
 	Yield func() error
-	// Changed is how many things a converge changed, or would change, and Drift the first of them, one line each.
+	// Changed is the number of things that a converge changed, or would change, and Drift the first of them, one line each.
 	Changed int
 	Drift   []string
-	// Output is the deployment's output so far, redacted; nil is none.
+	// Output is the deployment's output so far, redacted; nil means none.
 	Output func() string
 
 	// back reports that the release that was live before is restored.
@@ -264,7 +265,7 @@ type Env struct {
 	wrote    stepOutputs
 	waiting  *waiting.Run
 	roll     *fleet.Rollout
-	before   *py.Dict // cfg as the step that runs, or failed, found it
+	before   *py.Dict // cfg as it was at the beginning of the step that is running, or failed
 	kept     []string // steps that succeeded in keptFrom, which this deployment continues
 	keptFrom project.ID
 	full     bool // the disk was full when the deployment failed
@@ -285,7 +286,7 @@ func (e *Env) Again(t *Tools, p *Prepared, d project.Deployment) *Env {
 	return &out
 }
 
-// Summarize sets the procedure's own line, and what is under it.
+// Summarize sets the procedure's own line, and the lines below it.
 func (e *Env) Summarize(lines []string, format string, args ...any) {
 	e.summary, e.lines = fmt.Sprintf(format, args...), lines
 }
@@ -297,7 +298,7 @@ func (e *Env) TakeSummary() (string, []string) {
 	return s, l
 }
 
-// Note reports a line of its own.
+// Note reports a separate line.
 func (e *Env) Note(format string, args ...any) {
 	e.Report.Append(event.Event{Kind: event.Note, Text: fmt.Sprintf(format, args...)})
 }
@@ -310,7 +311,7 @@ func (e *Env) ArchiveDir() string {
 	return e.Paths.Archives() + "/" + e.ArchiveName
 }
 
-// leftOwners says why owners were not changed.
+// leftOwners returns why owners were not changed.
 func (e *Env) leftOwners() string {
 	if e.Tools.Host.EUID == 0 {
 		return "owners skipped (accounts: off)"
@@ -336,7 +337,7 @@ func describe(d project.Deployment, at layout.Project, environment string, p hoo
 	return out
 }
 
-// runAside is runHooks for hooks whose errors are ignored: they have a limit, and end when Hurry is closed.
+// runAside is like runHooks, for hooks whose errors are ignored: they have a time limit, and end when Hurry is closed.
 func (e *Env) runAside(ctx context.Context, p hooks.Point, more func(*hooks.Description)) error {
 	ctx, end := e.aside(ctx, asideLimit)
 	defer end()

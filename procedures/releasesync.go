@@ -94,13 +94,13 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 	return nil
 }
 
-// settles reports whether nothing depends on the trees before Settle: after a power cut the archived ones are restored.
+// settles reports whether nothing depends on the trees before Settle, so that after a power cut the archived ones are restored.
 func (e *Env) settles() bool {
 	_, stays := e.Prepared.Skips(NameRollback)
 	return e.archived && !stays && !e.Prepared.Dev()
 }
 
-// checkoutSummary is empty where nothing was done and there is nothing to report.
+// checkoutSummary returns "" if nothing was done and there is nothing to report.
 func checkoutSummary(st project.CheckoutStats) string {
 	var s []string
 	if st.Written > 0 {
@@ -116,7 +116,7 @@ func checkoutSummary(st project.CheckoutStats) string {
 }
 
 // treeOwners returns the owners and permissions of the project's tree and of the pillar's, as fixperms sets them; nil if they are not known
-// yet. Files that are written with them need no fixing, and the index need not be written again.
+// yet. Files that are written with them need no later fixing, and the index need not be written again.
 func (e *Env) treeOwners() (code, pillar *project.Owner) {
 	owner, err := e.treeOwner()
 	if err != nil {
@@ -126,7 +126,7 @@ func (e *Env) treeOwners() (code, pillar *project.Owner) {
 	return live.Owner(), secret.Owner()
 }
 
-// scanMaxAge is how long the archive's scan is used: see ADR 13. After a longer copy another scan costs little in comparison.
+// scanMaxAge is how long the archive's scan is used: see ADR 13. After a longer copy, another scan is comparatively cheap.
 const scanMaxAge = 2 * time.Second
 
 // takeScan returns the archive's scan, once, if it is recent enough.
@@ -144,7 +144,7 @@ func (e *Env) fresh(s *tree.Snapshot) bool {
 	return age >= 0 && age <= scanMaxAge
 }
 
-// snapshotOf returns the scan of one tree, nil for none.
+// snapshotOf returns the scan of one tree, nil if there is none.
 func snapshotOf(s *tree.Snapshot, tree string) *vfs.Snapshot {
 	if s == nil {
 		return nil

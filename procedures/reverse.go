@@ -28,9 +28,9 @@ func (e *Env) keepLive() error {
 	return e.Tools.UndoLogs().Keep(e.Deployment.Project, e.Deployment.ID, dir)
 }
 
-// Reverse undoes what the deployments Env.Since that went live changed outside of the trees, the newest first; all of them where All is
-// set, whose logs are removed as each is undone. It can be run again. Otherwise the logs stay, and the undoing is recorded as a change of
-// this deployment, in its own log.
+// Reverse undoes what the deployments Env.Since that went live changed outside the trees, the newest first. If All is set it undoes all
+// deployments, and removes each log once it is undone. It can be run again. Otherwise the logs are kept, and the undo is recorded as a
+// change of this deployment, in its own log.
 type Reverse struct{ All bool }
 
 // Name implements Procedure.
@@ -97,7 +97,8 @@ func (r Reverse) Run(ctx context.Context, env *Env) error {
 	return nil
 }
 
-// RestartReversed restarts or reloads the services that ran before the deployments Env.Since restarted or reloaded them, each once.
+// RestartReversed restarts or reloads, once each, the services that were already running before the deployments Env.Since restarted or
+// reloaded them.
 type RestartReversed struct{}
 
 // Name implements Procedure.
@@ -115,7 +116,7 @@ func (RestartReversed) Needed(e *Env) bool {
 	return err != nil
 }
 
-// Run implements Procedure. The error, of kind Failed, names those that could not be restarted.
+// Run implements Procedure. The error, of kind Failed, names the services that could not be restarted.
 func (RestartReversed) Run(ctx context.Context, env *Env) error {
 	ctx, end := env.aside(ctx, asideLimit)
 	defer end()

@@ -50,10 +50,10 @@ func (Rollback) Run(ctx context.Context, env *Env) error {
 	return nil
 }
 
-// rollbackTries is how often a failing rollback is tried. Each try continues the one before.
+// rollbackTries is how often a failing rollback is tried. Each attempt continues the previous one.
 const rollbackTries = 3
 
-// rollBack restores the archived tree. A failure is retried at once: a tree that is a mix of both is useless.
+// rollBack restores the archived tree. A failure is retried immediately: a tree that is a mix of both is useless.
 func rollBack(ctx context.Context, env *Env) (archive.Restored, error) {
 	store := env.Tools.Archives(env.Deployment.Project)
 	for try := 1; ; try++ {
@@ -68,7 +68,7 @@ func rollBack(ctx context.Context, env *Env) (archive.Restored, error) {
 	}
 }
 
-// ArchiveDamaged reports whether a rollback failed because the archive does not hold what was archived. Nothing of it went live.
+// ArchiveDamaged reports whether a rollback failed because the archive does not contain what was archived. Nothing from it went live.
 func ArchiveDamaged(err error) bool { return errors.Is(err, archive.ErrNotWhole) }
 
 // proofText describes the verification of the restored tree before it went live.
@@ -80,7 +80,7 @@ func proofText(p tree.Proof) string {
 	return text
 }
 
-// modifiedLines name the files that were modified since the tree went live.
+// modifiedLines lists the files that were modified since the tree went live.
 func modifiedLines(p tree.Proof) []string {
 	var out []string
 	for _, d := range p.Differences {
@@ -89,10 +89,10 @@ func modifiedLines(p tree.Proof) []string {
 	return out
 }
 
-// nameRestore is the manual rollback in events.
+// nameRestore is the name of the manual rollback in events.
 const nameRestore = "restore"
 
-// Restore restores the tree of an earlier deployment's archive; the archive stays.
+// Restore restores the tree of an earlier deployment's archive; the archive is kept.
 type Restore struct{}
 
 // Name implements Procedure.

@@ -16,13 +16,14 @@ import (
 	"corpus-git/project"
 )
 
-// NameRollout is the name of the procedure that deploys on the project's nodes, NameNodes that of the one that makes them ready.
+// NameRollout is the name of the procedure that deploys to the project's nodes, NameNodes that of the one that prepares them.
 const (
 	NameRollout = fleet.Procedure
 	NameNodes   = "nodes"
 )
 
-// Nodes prepares the nodes of the project: each has received the deployment, has prepared it, and has archived. Nothing live changes on any machine.
+// Nodes prepares the nodes of the project: afterwards each has received and prepared the deployment and made its archive. Nothing live changes on
+// any machine.
 type Nodes struct{}
 
 // Name implements Procedure.
@@ -40,13 +41,13 @@ func (Nodes) Run(ctx context.Context, e *Env) error {
 	return r.Fetch(ctx)
 }
 
-// Rollout deploys on the nodes of the project, stage by stage: each node by its own pipeline. It takes the place of Install. UndoRollout undoes it.
+// Rollout deploys to the nodes of the project, stage by stage: each node with its own pipeline. It replaces Install. UndoRollout undoes it.
 type Rollout struct{}
 
 // Name implements Procedure.
 func (Rollout) Name() string { return NameRollout }
 
-// Run implements Procedure. Where nodes failed the error wraps a *fleet.Failure and is of kind Failed.
+// Run implements Procedure. If nodes failed, the error wraps a *fleet.Failure and is of kind Failed.
 func (Rollout) Run(ctx context.Context, e *Env) error {
 	r, err := e.rollout(ctx)
 	if err != nil {
@@ -67,7 +68,7 @@ func (Rollout) Run(ctx context.Context, e *Env) error {
 	return nil
 }
 
-// rollout is that of the deployment, the same each time.
+// rollout returns the rollout of the deployment, the same each time.
 func (e *Env) rollout(ctx context.Context) (*fleet.Rollout, error) {
 	if e.roll != nil {
 		return e.roll, nil
@@ -86,8 +87,8 @@ func (e *Env) rollout(ctx context.Context) (*fleet.Rollout, error) {
 	return r, nil
 }
 
-// RolloutBegun reports whether the deployment has begun to deploy on nodes, and not to roll them back: it can be continued. paused reports
-// that it waits for a person.
+// RolloutBegun reports whether the deployment has begun to deploy to nodes, and not to roll them back, so that it can be continued. paused reports
+// that it is waiting for a person.
 func (t *Tools) RolloutBegun(id project.ID) (begun, paused bool, err error) {
 	p, ok, err := fleet.ReadProgress(t.State.Rollout(string(id)))
 	if err != nil || !ok {
@@ -96,10 +97,10 @@ func (t *Tools) RolloutBegun(id project.ID) (begun, paused bool, err error) {
 	return p.State == fleet.Running && p.Begun(), p.Paused, nil
 }
 
-// UndoRollout rolls back the nodes that the deployment reached, according to on_failure, and names those that could not be, and those that
-// keep the new release. Where it reached none it does nothing. It can be run again.
+// UndoRollout rolls back the nodes that the deployment reached, according to on_failure, and returns the names of those that could not be rolled
+// back, and of those that keep the new release. If it reached none, it does nothing. It can be run again.
 func (e *Env) UndoRollout(ctx context.Context) (left, keeps []string, err error) {
-	// Not from the plan: a recovery knows what is live, and not what the deployment brought.
+	// Not from the plan: a recovery knows what is live, not what the deployment was to deploy.
 	if _, ok, err := fleet.ReadProgress(e.Tools.State.Rollout(string(e.Deployment.ID))); err != nil || !ok {
 		return nil, nil, err
 	}
@@ -124,10 +125,10 @@ func (e *Env) closeRollout() {
 	}
 }
 
-// hub implements fleet.Hub by the deployment.
+// hub implements fleet.Hub for the deployment.
 type hub struct{ e *Env }
 
-// askLimit bounds one question of a wait.
+// askLimit limits the duration of one check of a wait.
 const askLimit = 10 * time.Second
 
 // Ask implements fleet.Hub.
@@ -151,7 +152,7 @@ func (h hub) Ask(ctx context.Context, w fleet.Wait) (string, error) {
 	return h.e.Hide(results[0].Reason), nil
 }
 
-// Step implements fleet.Hub: the task gets its context as data.rollout.
+// Step implements fleet.Hub: the task sees its context as data.rollout.
 func (h hub) Step(ctx context.Context, task string, b fleet.Batch) error {
 	e := h.e
 	s, err := taskOf(e.Prepared.recipe, e.Deployment.Project, task)

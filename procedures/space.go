@@ -17,8 +17,8 @@ import (
 	"corpus-git/project"
 )
 
-// makeArchive makes the archive, and frees space for it and for the checkout if needed: the low-space hooks run, then archives are removed
-// that retention allows, then the deployment is refused with figures. Nothing is written before there is enough space for all of it.
+// makeArchive makes the archive, and frees space for it and for the checkout if needed: the low-space hooks run, then archives that retention
+// allows to remove are removed, then the deployment is refused with figures. Nothing is written before there is enough space for all of it.
 func (e *Env) makeArchive(ctx context.Context) (archive.Archive, error) {
 	store := e.Tools.Archives(e.Deployment.Project)
 	req := archive.MakeRequest{Facts: archive.Facts{
@@ -44,7 +44,7 @@ func (e *Env) makeArchive(ctx context.Context) (archive.Archive, error) {
 	return a, e.refused(err)
 }
 
-// callLowSpace asks the operator's hooks for room.
+// callLowSpace runs the operator's hooks that free space.
 func (e *Env) callLowSpace(ctx context.Context, short *archive.SpaceError) error {
 	e.Note("%s", short.Error())
 	e.Short = &project.Shortage{NeedBytes: int64(short.Need), FreeBytes: int64(short.Usable())}
@@ -52,13 +52,13 @@ func (e *Env) callLowSpace(ctx context.Context, short *archive.SpaceError) error
 		d.NeedBytes, d.FreeBytes = int64(short.Need), int64(short.Usable())
 	})
 	if err != nil {
-		e.Note("%v", err) // what it freed until then may suffice
+		e.Note("%v", err) // what it freed so far may be enough
 	}
 	return context.Cause(ctx)
 }
 
-// dropOld removes early what retention does not keep: failed trees. Where that would not suffice it removes nothing. The spare tree stays,
-// without which the archive would take as much more.
+// dropOld removes early what retention does not keep: failed trees. If that would not be enough, it removes nothing. The spare tree is kept,
+// since without it the archive would take that much more space.
 func (e *Env) dropOld(_ context.Context, short *archive.SpaceError) error {
 	store := e.Tools.Archives(e.Deployment.Project)
 	policy := e.policy()
@@ -81,7 +81,7 @@ func (e *Env) dropOld(_ context.Context, short *archive.SpaceError) error {
 	return nil
 }
 
-// refused adds to a lack of space what could be done about it.
+// refused adds to an error about a lack of space what could be done about it.
 func (e *Env) refused(err error) error {
 	var short *archive.SpaceError
 	if !errors.As(err, &short) {
@@ -103,16 +103,16 @@ func (e *Env) refused(err error) error {
 	return fault.New(fault.Busy, NameArchive, "%w", short).WithHint("%s", hint)
 }
 
-// ShortOfSpace reports that err is a lack of space, before or while something was written.
+// ShortOfSpace reports whether err is a lack of space, before or while something was written.
 func ShortOfSpace(err error) bool {
 	var short *archive.SpaceError
 	return errors.As(err, &short) || diskfull.Is(err)
 }
 
-// enough is what must be free for records, journals and renames: less counts as a full disk.
+// enough is the space needed for records, journals and renames, in bytes: less counts as a full disk.
 const enough = 1 << 20
 
-// diskFull reports that cause is a full disk, or that the disk is full now.
+// diskFull reports whether cause is a full disk, or the disk is full now.
 func (e *Env) diskFull(cause error) bool {
 	if ShortOfSpace(cause) {
 		return true
@@ -121,7 +121,7 @@ func (e *Env) diskFull(cause error) bool {
 	return err == nil && (sp.Free < enough || (sp.Files > 0 && sp.Inodes == 0))
 }
 
-// FreeSpace frees space for a rollback and its records where the disk is full: the reserve file, then what retention does not keep. A second
+// FreeSpace frees space for a rollback and its records if the disk is full: the reserve file, then what retention does not keep. A second
 // call reports nothing.
 func (e *Env) FreeSpace(cause error) {
 	if !e.diskFull(cause) {
@@ -162,7 +162,7 @@ func (e *Env) SyncWritten() (covered uint64, err error) {
 	return covered, nil
 }
 
-// KeepReserve maintains a file whose removal frees space for the journal and the records of a rollback on a full disk. Where it can't be
+// KeepReserve maintains a file whose removal frees space for the journal and the records of a rollback on a full disk. If it can't be
 // written now, a later deployment tries again.
 func KeepReserve(path string) error {
 	if st, err := os.Stat(path); err == nil && st.Size() == enough {

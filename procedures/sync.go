@@ -109,7 +109,7 @@ type pathsOf interface {
 	Archives() string
 }
 
-// EnsureDirs creates the folders of a project that are missing; existing ones keep their mode. It returns the names of those it created.
+// EnsureDirs creates the missing folders of a project; existing ones keep their mode. It returns the names of those that it created.
 func EnsureDirs(f vfs.FS, p pathsOf, git bool) ([]string, error) {
 	var made []string
 	dirs := []struct {

@@ -7,7 +7,7 @@ import (
 	"corpus-git/procedures/permissions"
 )
 
-// synced is what is known of the trees right after release-sync: the archive's scan, and which files were written since. With it the
+// synced is what is known about the trees right after release-sync: the archive's scan, and which files were written since. With it the
 // following fixperms need not lstat each file again (ADR 13).
 type synced struct {
 	scan *tree.Snapshot
@@ -25,8 +25,8 @@ func (e *Env) takeSynced() *synced {
 	return s
 }
 
-// partOf returns the part of a tree that has to be walked, and how many entries outside of it satisfy their rules. It is nil, and the whole
-// tree must be walked, where anything is wrong or unknown.
+// partOf returns the part of a tree that has to be walked, and the number of entries outside that part that satisfy their rules. It is nil,
+// and the whole tree must be walked, if anything is wrong or unknown.
 func (s *synced) partOf(t permissions.Tree) (part *permissions.Part, right int64) {
 	if s == nil || (t.Name != layout.ArchivedTree && t.Name != layout.ArchivedPillar) {
 		return nil, 0
@@ -36,7 +36,7 @@ func (s *synced) partOf(t permissions.Tree) (part *permissions.Part, right int64
 		return nil, 0
 	}
 	part = &permissions.Part{}
-	part.Add(".git") // the checkout writes there as it likes
+	part.Add(".git") // the checkout may write anything there
 	for _, p := range touched {
 		part.Add(p)
 	}

@@ -18,7 +18,7 @@ import (
 	"corpus-git/project"
 )
 
-// writing has checkouts that write some files, as root, and tell which.
+// writing performs checkouts that write some files, as root, and reports which.
 type writing struct {
 	noRepo
 	repo  project.Repo
@@ -34,8 +34,8 @@ func (w writing) Checkout(context.Context, project.Checkout) (project.CheckoutSt
 	return project.CheckoutStats{Touched: w.paths}, nil
 }
 
-// Right after release-sync, permissions that the archive's walk saw to be right are not looked at again, but what was written is. Where something was
-// wrong, or something ran, or the written files are not told, everything is walked.
+// Right after release-sync, permissions that the archive's walk found correct are not checked again, but those of written files are. If something was
+// wrong, or something ran, or the written files are not known, everything is walked.
 func TestFixpermsBelievesTheArchivesWalk(t *testing.T) {
 	for name, c := range map[string]struct {
 		untold, wrong, unsynced, late bool
@@ -100,7 +100,7 @@ func TestFixpermsBelievesTheArchivesWalk(t *testing.T) {
 			}
 			text, _ := env.TakeSummary()
 			require.Contains(t, text, "unchanged")
-			// What was believed once is not believed again.
+			// The facts are used only once.
 			require.NoError(t, mem.Lchown(live+"/var/up/deep/b", 0, 0))
 			require.NoError(t, procedures.Fixperms{Early: true, Synced: true}.Run(t.Context(), env))
 			st, err := mem.Lstat(live + "/var/up/deep/b")

@@ -18,10 +18,10 @@ import (
 	"corpus-git/undo"
 )
 
-// NameUndo is the name of the procedure that undoes what steps changed outside of the archived trees.
+// NameUndo is the name of the procedure that undoes what steps changed outside the archived trees.
 const NameUndo = "undo"
 
-// Undo undoes what the steps of a failed deployment changed outside of the archived trees. It can be run again, also after a crash, with
+// Undo undoes what the steps of a failed deployment changed outside the archived trees. It can be run again, also after a crash, with
 // the same result.
 type Undo struct{}
 
@@ -48,7 +48,7 @@ func (e *Env) machine(ctx context.Context) undo.Machine {
 	}}
 }
 
-// HasUndo reports whether steps of the deployment recorded a change outside of the archived trees.
+// HasUndo reports whether steps of the deployment recorded a change outside the archived trees.
 func (e *Env) HasUndo() bool {
 	if len(e.Undo.Listed()) > 0 {
 		return true
@@ -57,7 +57,7 @@ func (e *Env) HasUndo() bool {
 	return there || err != nil
 }
 
-// Run implements Procedure. The error, of kind Failed, names what could not be undone; the log is kept then.
+// Run implements Procedure. The error, of kind Failed, names what could not be undone; the log is then kept.
 func (Undo) Run(ctx context.Context, env *Env) error {
 	ctx, end := env.aside(ctx, asideLimit)
 	defer end()
@@ -93,7 +93,7 @@ type Services struct{}
 // Name implements Procedure.
 func (Services) Name() string { return NameServices }
 
-// Run implements Procedure. The error, of kind Failed, names those that could not be restarted.
+// Run implements Procedure. The error, of kind Failed, names the services that could not be restarted.
 func (Services) Run(ctx context.Context, env *Env) error {
 	ctx, end := env.aside(ctx, asideLimit)
 	defer end()
@@ -106,7 +106,7 @@ func (Services) Run(ctx context.Context, env *Env) error {
 	return env.restarted(rep, err)
 }
 
-// restarted says which services were restarted.
+// restarted reports which services were restarted.
 func (e *Env) restarted(rep undo.Report, err error) error {
 	switch {
 	case err != nil:
@@ -132,7 +132,7 @@ func (e *Env) HasServices() bool {
 	return some || err != nil
 }
 
-// undoText is  7 changes outside of the tree undone: 3 files, 1 crontab.
+// undoText returns 7 changes outside of the tree undone: 3 files, 1 crontab.
 func undoText(rep undo.Report) string {
 	if len(rep.Undone) == 0 {
 		return "nothing outside of the tree to undo"
@@ -153,15 +153,15 @@ func undoText(rep undo.Report) string {
 	return fmt.Sprintf("undid %s outside of the tree: %s", humanize.Plural(len(rep.Undone), "change"), strings.Join(parts, ", "))
 }
 
-// plurals returns those that are not made by an s.
+// plurals returns the plurals that are not formed with an s.
 func plurals() map[string][]string {
 	return map[string][]string{"set of packages": {"sets of packages"}}
 }
 
-// maxUndoLines is how many things of a kind are named.
+// maxUndoLines is the maximum number of things of one kind that are named.
 const maxUndoLines = 10
 
-// undoLines name what was not undone.
+// undoLines returns lines that name what was not undone.
 func (e *Env) undoLines(rep undo.Report) []string {
 	var lines []string
 	add := func(items []undo.Item, line func(undo.Item) string) {
@@ -186,8 +186,8 @@ func (e *Env) undoLines(rep undo.Report) []string {
 	return lines
 }
 
-// DropUndo removes the undo log of a deployment that has ended. That of one that went live is kept, for a manual rollback and an undeploy,
-// if it has a change that can be undone. One that may still be needed stays until the next deployment of the project went live: not
+// DropUndo removes the undo log of a deployment that has ended. The log of a deployment that went live is kept, for a manual rollback and an
+// undeploy, if it has a change that can be undone. A log that may still be needed is kept until the next deployment of the project has gone live: not
 // everything could be undone, or the rollback failed.
 func (e *Env) DropUndo(state project.State) error {
 	if err := e.Undo.Close(); err != nil {
@@ -212,12 +212,12 @@ func (e *Env) DropUndo(state project.State) error {
 	return undo.Drop(e.Tools.FS, dir)
 }
 
-// keepUndo marks the log as one that stays.
+// keepUndo marks the log as one to keep.
 func (e *Env) keepUndo() error {
 	return vfs.WriteFileAtomic(e.Tools.FS, filepath.Join(e.Tools.State.Undo(string(e.Deployment.ID)), keptMark), []byte(e.Deployment.Project), 0o600)
 }
 
-// dropKept removes what earlier deployments of the project kept.
+// dropKept removes the logs that earlier deployments of the project kept.
 func (e *Env) dropKept() error {
 	all := filepath.Dir(e.Tools.State.Undo("x"))
 	names, err := e.Tools.FS.ReadDir(all)

@@ -11,14 +11,14 @@ import (
 	"corpus-git/project"
 )
 
-// asideLimit is how long a project's own parts of a rollback may take: its hooks, and its own rollback.sls and fixperms.sls. ownNotifyLimit
+// asideLimit is the time limit for a project's own parts of a rollback: its hooks, and its own rollback.sls and fixperms.sls. ownNotifyLimit
 // is the limit of its notify.sls.
 const (
 	asideLimit     = 15 * time.Minute
 	ownNotifyLimit = 5 * time.Minute
 )
 
-// aside returns the context of what runs beside native procedures that are not cancelled any more. It ends with the limit, and when Hurry is closed.
+// aside returns the context for what runs next to native procedures that can no longer be cancelled. It ends at the limit, and when Hurry is closed.
 func (e *Env) aside(ctx context.Context, limit time.Duration) (context.Context, func()) {
 	ctx, timeout := context.WithTimeoutCause(ctx, limit, fmt.Errorf("timed out after %s", limit))
 	if e.Hurry == nil {
@@ -40,7 +40,7 @@ func (e *Env) aside(ctx context.Context, limit time.Duration) (context.Context, 
 	}
 }
 
-// errHurried ends what runs beside a rollback, and after a deployment.
+// errHurried ends what is running next to a rollback, or after a deployment.
 var errHurried = errors.New("stopped: the deployment was cancelled, or the server is shutting down")
 
 // ownContext returns the context of a project's own file for a procedure.
@@ -54,7 +54,7 @@ func (e *Env) ownContext(ctx context.Context, procedure string) (context.Context
 	return ctx, func() {}
 }
 
-// reportResult puts the deployment's result into cfg, for the project's own rollback.sls and notify.sls.
+// reportResult adds the deployment's result to cfg, for the project's own rollback.sls and notify.sls.
 func (e *Env) reportResult(procedure string) {
 	good := procedure != NameRollback
 	if procedure == NameNotify {

@@ -33,7 +33,7 @@ func (p *Prepared) findWaits(t *Tools, d project.Deployment, steps []recipe.Step
 	return nil
 }
 
-// waits returns those of the deployment, the same each time.
+// waits returns the waits of the deployment, the same object each time.
 func (e *Env) waits() *waiting.Run {
 	if e.waiting == nil {
 		e.waiting = &waiting.Run{Signals: e.Tools.Signals, Deployment: e.Deployment, Set: e.Prepared.waits, SkipReason: e.waitSkipReason, Hide: e.Hide, Note: e.Note}
@@ -42,7 +42,7 @@ func (e *Env) waits() *waiting.Run {
 	return e.waiting
 }
 
-// waitSkipReason is why this deployment does not wait for signals, "" if it does.
+// waitSkipReason returns why this deployment does not wait for signals, "" if it does.
 func (e *Env) waitSkipReason() string {
 	switch {
 	case e.back || e.Deployment.Trigger == project.TriggerRollback:

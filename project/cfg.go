@@ -30,11 +30,11 @@ const (
 	// LayerLocal is the file of this machine beside the project's trees. Files of cfg_dir are layers named by their paths.
 	LayerLocal   Layer = layout.LocalFile
 	LayerCommand Layer = "command line"
-	// LayerFacts are what the deployment itself says: paths, identifiers. Nothing overrides them.
+	// LayerFacts holds what the deployment itself sets: paths, identifiers. Nothing overrides them.
 	LayerFacts Layer = "deployment"
 )
 
-// FromPillar reports whether values of the layer are secret: those of the pillar, and of local.yaml, which stands for a part of it.
+// FromPillar reports whether values of the layer are secret: those of the pillar, and of local.yaml, which replaces a part of it.
 func (l Layer) FromPillar() bool {
 	return l == LayerPillar || l == LayerPillarEnv || l == LayerPillarOS || l == LayerLocal
 }
@@ -42,7 +42,7 @@ func (l Layer) FromPillar() bool {
 // ofImage reports whether the layer is a file of cfg_dir.
 func (l Layer) ofImage() bool { return strings.HasPrefix(string(l), "/") }
 
-// MachineFile is what a file of the machine says of a project: a section, as the pillar has one.
+// MachineFile is what a file of the machine sets for a project: a section in the format of the pillar.
 type MachineFile struct {
 	// File is its path.
 	File   string
@@ -52,19 +52,19 @@ type MachineFile struct {
 // DefaultEnv is the environment of a project that names none: the one that rolls back.
 const DefaultEnv = "prod"
 
-// DefaultKeepArchives is how many archives are kept where nothing else is said.
+// DefaultKeepArchives is how many archives are kept by default.
 const DefaultKeepArchives = 3
 
-// APIVersion is the version of the corpus conventions that cfg describes, as SLS files read it.
+// APIVersion is the version of the corpus conventions that cfg describes, as SLS files see it.
 const APIVersion = "2"
 
-// Procedures returns the names of the procedures, as people read and write them, in the order of a deployment.
+// Procedures returns the names of the procedures, as people write them, in the order of a deployment.
 func Procedures() []string {
 	return []string{"archive", "sync", "release-sync", "fixperms", "install", "checks", "rollback", "notify"}
 }
 
-// procedureKeys returns what only and skip_<procedure> accept, as cfg keys have it. deploy and rotate_archives are the original's: they are read, and stand
-// for the whole and for a part of archive.
+// procedureKeys returns what only and skip_<procedure> accept, in the form of cfg keys. deploy and rotate_archives come from the original: they are accepted,
+// and mean the whole deployment and a part of archive.
 func procedureKeys() []string {
 	var out []string
 	for _, name := range Procedures() {
@@ -73,15 +73,15 @@ func procedureKeys() []string {
 	return append(out, "deploy", "rotate_archives")
 }
 
-// IsProcedure reports whether a name is one that only and skip accept; release_sync is release-sync.
+// IsProcedure reports whether a name is accepted by only and skip; release_sync is the same as release-sync.
 func IsProcedure(name string) bool { return slices.Contains(procedureKeys(), ProcedureKey(name)) }
 
-// ProcedureKey returns the form of a procedure's name in cfg keys: release-sync is release_sync.
+// ProcedureKey returns the form of a procedure's name in cfg keys: release_sync for release-sync.
 func ProcedureKey(name string) string {
 	return strings.ReplaceAll(strings.TrimSpace(strings.ToLower(name)), "-", "_")
 }
 
-// Facts are what the machine and the server say about themselves.
+// Facts are the facts of the machine and the server.
 type Facts struct {
 	FQDN     string // grain fqdn
 	MinionID string // grain id
@@ -91,42 +91,40 @@ type Facts struct {
 	PushSaltURL, PushPillarURL string
 }
 
-// CfgInputs is all that a project's configuration is made of.
+// CfgInputs is everything that a project's configuration is built from.
 type CfgInputs struct {
 	Name   Name
 	Layout layout.Project
 	Facts  Facts
-	// Deployment is the one that runs; nil to show the configuration outside of any.
+	// Deployment is the one that runs; nil to show the configuration outside of a deployment.
 	Deployment *Deployment
 	// Env is the environment that the operator chose for the project; "" leaves it to the pillar and the sample.
 	Env string
 	// RemoteLess is the operator's choice; false leaves it to the configuration.
 	RemoteLess bool
-	// Environments are the server's.
+	// Environments are those of the server.
 	Environments Environments
-	// Retention is the server's; the zero value is DefaultRetention.
+	// Retention is that of the server; the zero value is DefaultRetention.
 	Retention Retention
-	// Sample and Pillar give the rendered PILLAR.sample and pillar; nil if there is no such file. Their errors
-	// are handed on.
+	// Sample and Pillar return the rendered PILLAR.sample and pillar; nil if there is no such file. Their errors are passed on.
 	Sample, Pillar func(ctx context.Context) (*py.Dict, error)
-	// Image are the files of the machine's image that are under the sample, the strongest last; Local is local.yaml, over the pillar, nil
-	// for none.
+	// Image holds the files of the machine's image, which are weaker than the sample, the strongest last; Local is local.yaml, which is stronger than the
+	// pillar, nil for none.
 	Image []MachineFile
 	Local *MachineFile
 	// Inputs is what the recipe declares; nil declares nothing. Hold refuses values that are undeclared, of another type, outside of their constraints,
-	// and missing ones; with Partial these are empty.
+	// and missing ones; with Partial missing ones are empty.
 	Inputs        *schema.Inputs
 	Hold, Partial bool
-	// Classes are those that the recipe declares; nil declares none. Node is the node that this is for, its zero value none.
+	// Classes are the classes that the recipe declares; nil declares none. Node is the node that this is for; the zero value means none.
 	Classes *schema.Classes
 	Node    Node
-	// Generated reports whether a text of the sample or the pillar holds a generated secret, which then is as secret as the pillar; nil
-	// is never. It is asked after Sample and Pillar.
+	// Generated reports whether a text of the sample or the pillar holds a generated secret, which makes it as secret as the pillar; nil means never. It is
+	// called after Sample and Pillar.
 	Generated func(text string) bool
 }
 
-// Cfg is a project's configuration: what SLS files read as opts.ms_project and cfg. It is read only, and safe to
-// share; Dict gives each caller a copy.
+// Cfg is a project's configuration: what SLS files see as opts.ms_project and cfg. It is read-only, and safe to share; Dict returns a copy to each caller.
 type Cfg struct {
 	name  Name
 	root  *tree
@@ -151,7 +149,7 @@ type Cfg struct {
 }
 
 // BuildCfg merges the layers, resolves {key} references and validates. Errors are fault.Error of kind Failed that name
-// the key and the layer, never the value where that may be secret.
+// the key and the layer, and never the value if it may be secret.
 //
 // Source: the original's mc_project_2.get_configuration, for which keys there are and which layer wins.
 func BuildCfg(ctx context.Context, in CfgInputs) (*Cfg, error) {
@@ -224,7 +222,7 @@ func BuildCfg(ctx context.Context, in CfgInputs) (*Cfg, error) {
 	return c, nil
 }
 
-// layers merges what the sources say, the weakest first. sampleDoc is PILLAR.sample as a whole, sample and pillar are the project's parts.
+// layers merges the values of the sources, the weakest first. sampleDoc is PILLAR.sample as a whole, sample and pillar are the project's parts.
 func (m *merger) layers(in CfgInputs, env chosen, on []*schema.Class, sampleDoc, sample, pillar *py.Dict) error {
 	m.merge(defaults(in), LayerDefault)
 	m.merge(py.NewDict("data", in.Inputs.Defaults(in.Partial)), LayerInputs)
@@ -260,7 +258,7 @@ func (m *merger) layers(in CfgInputs, env chosen, on []*schema.Class, sampleDoc,
 	return m.err
 }
 
-// read reads what the resolved layers say of accounts, permissions, checks, units and logs.
+// read reads the keys for accounts, permissions, checks, units and logs from the resolved layers.
 func (c *Cfg) read(in CfgInputs) error {
 	for _, part := range []func() error{c.accounts, c.validateEnv, c.permissions, c.checks, c.units, func() error { return c.logs(in.Layout.Live()) }} {
 		if err := part(); err != nil {
@@ -270,7 +268,7 @@ func (c *Cfg) read(in CfgInputs) error {
 	return nil
 }
 
-// defaultsOf lays env_defaults and os_defaults of a section over it.
+// defaultsOf merges env_defaults and os_defaults of a section over it.
 func (m *merger) defaultsOf(in CfgInputs, env chosen, section *py.Dict, ofEnv, ofOS Layer) error {
 	for _, name := range unique(env.name, env.class) {
 		d, err := subDict(section, "env_defaults", name, ofEnv)
@@ -291,8 +289,8 @@ func (m *merger) defaultsOf(in CfgInputs, env chosen, section *py.Dict, ofEnv, o
 	return nil
 }
 
-// IsSampleSection reports whether a key of a sample holds configuration: makina-projects.*; the old prefix makina-states. counts too. The name in the key says
-// nothing: samples are copied from project to project.
+// IsSampleSection reports whether a key of a sample holds configuration: makina-projects.*; the old prefix makina-states. counts too. The project name in the
+// key is ignored: samples are copied from project to project.
 func IsSampleSection(key any) bool {
 	s, ok := key.(string)
 	return ok && (strings.HasPrefix(s, "makina-projects.") || strings.HasPrefix(s, "makina-states.") && strings.Count(s, ".") < 2)
@@ -316,8 +314,8 @@ func SampleSection(doc *py.Dict) (*py.Dict, error) {
 	return t.dict(), m.err
 }
 
-// pillarSection returns what the pillar says about one project: the section makina-projects.<name>, then keys that spell a
-// path out: makina-projects.<name>.data.port.
+// pillarSection returns the part of the pillar for one project: the section makina-projects.<name>, then keys that spell out a path:
+// makina-projects.<name>.data.port.
 func pillarSection(doc *py.Dict, name Name) (*py.Dict, error) {
 	t := newTree()
 	m := merger{root: t}
@@ -341,7 +339,7 @@ func pillarSection(doc *py.Dict, name Name) (*py.Dict, error) {
 	return t.dict(), m.err
 }
 
-// nested is {a: {b: v}} for the path a, b.
+// nested returns {a: {b: v}} for the path a, b.
 func nested(path []string, v any) *py.Dict {
 	for i := len(path) - 1; i > 0; i-- {
 		v = py.NewDict(path[i], v)
@@ -349,7 +347,7 @@ func nested(path []string, v any) *py.Dict {
 	return py.NewDict(path[0], v)
 }
 
-// subDict is section[key][name], empty if there is none.
+// subDict returns section[key][name], empty if there is none.
 func subDict(section *py.Dict, key, name string, layer Layer) (*py.Dict, error) {
 	v, _ := section.GetStr(key)
 	if v == nil {
@@ -377,7 +375,7 @@ func without(d *py.Dict, keys ...string) *py.Dict {
 	return out
 }
 
-// unique keeps the family first, so that the more specific name, of an operating system or an environment, wins.
+// unique keeps the family first, so that the more specific name (of an operating system or an environment) wins.
 func unique(name, family string) []string {
 	if name == family || family == "" {
 		return []string{name}
@@ -398,7 +396,7 @@ func pillarShow(doc, section *py.Dict) any {
 	return out
 }
 
-// commandLine returns the selection and the settings that were typed.
+// commandLine returns the selection and the settings that were given on the command line.
 func commandLine(in CfgInputs, root *tree) (*py.Dict, error) {
 	t := newTree()
 	m := merger{root: t}
@@ -435,7 +433,7 @@ func commandLine(in CfgInputs, root *tree) (*py.Dict, error) {
 	return t.dict(), m.err
 }
 
-// fixed reports whether a key of cfg that is no fact cannot be set on the command line either.
+// fixed reports whether a key of cfg that is not a fact still cannot be set on the command line.
 func fixed(key string) bool {
 	return key == "remote_less" || key == "env_class" || key == "outputs" || key == "exports" || key == "kv"
 }

@@ -20,7 +20,7 @@ import (
 
 const checksKey = "checks"
 
-// Limits of checks: values beyond them are probably typing errors.
+// Limits of checks: values beyond them are probably typos.
 const (
 	maxChecks        = 100
 	maxCheckAttempts = 1000
@@ -35,7 +35,7 @@ func NewCheck(kind CheckKind, target string) Check {
 	return c
 }
 
-// defaultCheck returns a check that names its kind and target only.
+// defaultCheck returns the check for an entry that gives its kind and target only.
 func defaultCheck() Check {
 	return Check{
 		HTTP:     HTTPCheck{Method: http.MethodGet, Status: []StatusRange{{200, 299}}},
@@ -44,10 +44,10 @@ func defaultCheck() Check {
 	}
 }
 
-// Checks returns what the key checks asks of what the project serves, in its order.
+// Checks returns the checks of the key checks, in its order.
 func (c *Cfg) Checks() []Check { return c.checkList }
 
-// checks reads and checks the key of this name, after references in it are resolved.
+// checks reads and validates the key of the same name, after references in it are resolved.
 func (c *Cfg) checks() error {
 	top := c.root.get([]string{checksKey})
 	if top == nil || top.sub == nil && top.value == nil {
@@ -90,7 +90,7 @@ func checkError(l Layer, says string, keys ...string) error {
 	return e.WithHint("as in  checks: {home: {http: 'http://127.0.0.1:8080/', contains: Welcome, attempts: 20}}")
 }
 
-// readCheck reads one check: its kind and target, then what the kind and all kinds take.
+// readCheck reads one check: its kind and target, then the keys of its kind and those of all kinds.
 func readCheck(name string, l *leaf) (Check, error) {
 	c := defaultCheck()
 	c.Name = name
@@ -134,7 +134,7 @@ func readCheck(name string, l *leaf) (Check, error) {
 	return c, nil
 }
 
-// checkKey returns a key as it was written: YAML 1.1 reads a bare on as true.
+// checkKey returns a key as it was written, since YAML 1.1 reads a bare on as true.
 func checkKey(key any) string {
 	if key == true {
 		return "on"
@@ -150,10 +150,11 @@ func kindList() string {
 	return strings.Join(out, ", ")
 }
 
-// checkSetter reads one key's value into a check, and says what is wrong with it.
+// checkSetter reads the value of one key into a check, and returns what is wrong with it.
 type checkSetter func(c *Check, l *leaf) string
 
-// checkKeys returns the keys that checks of a kind take beside its own.
+// checkKeys returns the keys that checks of a kind accept in addition to the key of the kind
+// itself.
 func checkKeys(kind CheckKind) map[string]checkSetter {
 	keys := map[string]checkSetter{
 		"start_after": durationOf(func(c *Check) *time.Duration { return &c.StartAfter }, 0),
@@ -223,7 +224,7 @@ func durationOf(to func(*Check) *time.Duration, least time.Duration) checkSetter
 	}
 }
 
-// checkDuration parses 5s, and 5 and 0.5 as seconds.
+// checkDuration parses 5s, and plain numbers such as 5 and 0.5 as seconds.
 func checkDuration(v any) (time.Duration, bool) {
 	switch x := v.(type) {
 	case int64:
@@ -314,7 +315,7 @@ func setTarget(c *Check, l *leaf) string {
 	return ""
 }
 
-// unitName is what systemd.unit(5) allows, with a type at its end or without.
+// unitName is what systemd.unit(5) allows, with or without a type suffix.
 var unitName = regexp.MustCompile(`^[A-Za-z0-9:_.\\][A-Za-z0-9:_.\\@-]{0,254}$`)
 
 func hostPort(s string) bool {
@@ -439,7 +440,7 @@ func setDays(c *Check, l *leaf) string {
 	return ""
 }
 
-// settled checks the keys of a check against each other.
+// settled checks that the keys of a check are consistent with each other.
 func (c *Check) settled() string {
 	h := c.HTTP
 	switch {

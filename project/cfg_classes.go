@@ -10,13 +10,14 @@ import (
 	"corpus-git/project/schema"
 )
 
-// classesKey is the key of cfg that turns classes of the recipe on and off, and that has those that are on.
+// classesKey is the key of cfg that turns classes of the recipe on and off, and that lists the classes that are
+// on.
 const classesKey = "classes"
 
-// classLayer returns the layer of what a class sets; its file is classes.yaml.
+// classLayer returns the layer of the values that a class sets; its file is classes.yaml.
 func classLayer(name string) Layer { return Layer(schema.ClassesFile + " " + name) }
 
-// ofClass returns the class whose layer it is, "" for another layer.
+// ofClass returns the class that the layer belongs to, "" for another layer.
 func (l Layer) ofClass() string {
 	name, ok := strings.CutPrefix(string(l), schema.ClassesFile+" ")
 	if !ok {
@@ -25,13 +26,14 @@ func (l Layer) ofClass() string {
 	return name
 }
 
-// source is one that may turn classes on and off.
+// source is a layer that may turn classes on and off.
 type source struct {
 	values *py.Dict
 	layer  Layer
 }
 
-// classes returns those that are on: by their declaration, then as the layers say, the strongest last.
+// classes returns the classes that are on: by their declaration, then as the layers set them, the strongest
+// last.
 func classes(in CfgInputs, env chosen, sample, pillar *py.Dict) (on []*schema.Class, err error) {
 	if in.Classes == nil {
 		return nil, nil
@@ -59,7 +61,7 @@ func classes(in CfgInputs, env chosen, sample, pillar *py.Dict) (on []*schema.Cl
 	return on, nil
 }
 
-// classSources returns the layers that may say so, the weakest first.
+// classSources returns the layers that may turn classes on and off, the weakest first.
 func classSources(in CfgInputs, sample, pillar *py.Dict) (out []source, err error) {
 	add := func(section *py.Dict, layer, ofOS Layer) {
 		out = append(out, source{section, layer})
@@ -95,7 +97,8 @@ func classSources(in CfgInputs, sample, pillar *py.Dict) (out []source, err erro
 	return out, err
 }
 
-// choose applies one layer: a list of +NAME and -NAME, a text of these, or a mapping of names and true or false.
+// choose applies one layer: a list of +NAME and -NAME, a string of these, or a mapping of names to true or
+// false.
 func choose(declared *schema.Classes, chosen map[string]bool, v any, layer Layer) error {
 	set := func(name string, on bool) error {
 		if declared.Find(name) == nil {
@@ -149,7 +152,7 @@ func choose(declared *schema.Classes, chosen map[string]bool, v any, layer Layer
 // Classes returns the names of the recipe's classes that are on.
 func (c *Cfg) Classes() []string { return c.classes }
 
-// classNames returns those of classes.
+// classNames returns the names of a list of classes.
 func classNames(list []*schema.Class) (out []string) {
 	for _, c := range list {
 		out = append(out, c.Name)

@@ -10,20 +10,21 @@ import (
 
 const convergeKey = "converge"
 
-// Limits of intervals: below the first the machine does little else, above the second it is probably a typing error.
+// Limits of intervals: below the first the machine does little else, a value above the second is probably a typo.
 const (
 	minConvergeEvery = time.Minute
 	maxConvergeEvery = 366 * quantity.Day
 )
 
-// convergeKeys are the keys of converge in cfg; nil means the server's default.
+// convergeKeys holds the keys of converge in cfg; nil means the server's default.
 type convergeKeys struct {
 	boot         *bool
 	every, splay *time.Duration
 	mode         ConvergeMode
 }
 
-// Converge is when and how the live release is applied again: the server's default, except for what the key converge sets.
+// Converge returns when and how the live release is applied again: the server's default, except for what the key converge
+// sets.
 func (c *Cfg) Converge(server ConvergePolicy) ConvergePolicy {
 	k, out := c.convergence, server
 	if k.boot != nil {
@@ -44,7 +45,7 @@ func (c *Cfg) Converge(server ConvergePolicy) ConvergePolicy {
 	return out
 }
 
-// converge reads and checks the key of this name.
+// converge reads and validates the key of the same name.
 func (c *Cfg) converge() error {
 	l := c.root.get([]string{convergeKey})
 	if l.sub == nil && l.value == nil {

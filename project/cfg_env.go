@@ -10,7 +10,7 @@ import (
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// reservedEnv begins the names of variables that corpus-git itself sets.
+// reservedEnv is the prefix of the names of variables that corpus-git itself sets.
 const reservedEnv = "CORPUS_"
 
 // validateEnv checks the key env: variables for everything that runs for the project.
@@ -40,7 +40,7 @@ func (c *Cfg) validateEnv() error {
 	return err
 }
 
-// Environ returns the key env as KEY=VALUE, by name. A null is an empty value, as in Salt.
+// Environ returns the key env as KEY=VALUE, by name. A null becomes an empty value, as in Salt.
 func (c *Cfg) Environ() []string {
 	v, _ := c.value.GetStr("env")
 	d, ok := v.(*py.Dict)

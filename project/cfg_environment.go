@@ -6,7 +6,7 @@ import (
 	"corpus-git/internal/py"
 )
 
-// chosen is the environment of a deployment, and the layer that says so.
+// chosen is the environment of a deployment, and the layer that sets it.
 type chosen struct {
 	name, class string
 	layer       Layer

@@ -11,11 +11,11 @@ import (
 
 // Explained is one value of the configuration, with what each layer sets.
 type Explained struct {
-	// Key are the keys that lead to it, with colons between.
+	// Key is the path of keys to it, separated by colons.
 	Key string `json:"key"`
 	// Value is the effective one, with references resolved, as YAML on one line.
 	Value string `json:"value"`
-	// Layers begin with the weakest.
+	// Layers are ordered from the weakest.
 	Layers []LayerValue `json:"layers"`
 }
 
@@ -24,12 +24,12 @@ type LayerValue struct {
 	Layer Layer `json:"layer"`
 	// Value is YAML on one line, before references are resolved.
 	Value string `json:"value"`
-	// File and Line are its place; "" and 0 if that is not known, as of a value that a template made.
+	// File and Line are its position; "" and 0 if that is not known, as for a value produced by a template.
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
 }
 
-// ExplainLines are values for people: the effective one, and below it what each layer sets, the strongest first, and where.
+// ExplainLines formats values for people: the effective one, and below it what each layer sets and where, the strongest first.
 func ExplainLines(list []Explained) (out []string) {
 	for _, v := range list {
 		out = append(out, v.Key+": "+v.Value)
@@ -48,8 +48,8 @@ func ExplainLines(list []Explained) (out []string) {
 	return out
 }
 
-// Explain returns the value at a path, or of each below it, with what every layer sets. place finds a key in the file of a layer. Errors
-// are the user's.
+// Explain returns the value at a path, or each value below it, with what every layer sets. place finds a key in the file of a layer.
+// Errors are the user's fault.
 func (c *Cfg) Explain(path string, show Show, place func(file string, keys []string) (string, int)) ([]Explained, error) {
 	at, err := c.at(path)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"corpus-git/layout"
 )
 
-// defaults returns the keys that every configuration has, and their values where no layer says otherwise.
+// defaults returns the keys that every configuration has, and the values they have if no layer sets them.
 func defaults(in CfgInputs) *py.Dict {
 	d := py.NewDict(
 		"name", string(in.Name), "api_version", APIVersion, "installer", "generic",

@@ -21,7 +21,7 @@ func (e InputErrors) Error() string { return e[0].Error() }
 // Unwrap implements the interface of package errors.
 func (e InputErrors) Unwrap() []error { return e }
 
-// typedAs returns the value of a setting: a text stays one where a text is declared, and "a, b" becomes a list where a list is.
+// typedAs returns the value of a setting: a string stays one if a string is declared, and "a, b" becomes a list if a list is declared.
 func typedAs(in *schema.Inputs, path []string, s Setting) any {
 	if path[0] != "data" || len(path) == 1 {
 		return s.Typed()
@@ -44,7 +44,7 @@ func typedAs(in *schema.Inputs, path []string, s Setting) any {
 	return s.Typed()
 }
 
-// hideInputs marks the values of declared secrets as secret, whichever layer they are from, and collects the others.
+// hideInputs marks the values of declared secrets as secret, from whichever layer they come, and collects the others.
 func (c *Cfg) hideInputs(in CfgInputs) {
 	c.inputs = py.NewDict()
 	data := c.root.get([]string{"data"})
@@ -72,7 +72,7 @@ func (l *leaf) declareSecret() {
 	l.secret, l.declared = true, true
 }
 
-// whole returns the value of a leaf, or the mapping below.
+// whole returns the value of a leaf, or the mapping below it.
 func (l *leaf) whole() any {
 	if l.sub != nil {
 		return l.sub.dict()
@@ -89,10 +89,10 @@ func (c *Cfg) InputSecrets() []redact.Secret { return c.hidden }
 // Inputs returns the values of the declared inputs, by name, without those that are declared as secret.
 func (c *Cfg) Inputs() *py.Dict { return c.inputs }
 
-// maxInputErrors limits how many undeclared keys are reported.
+// maxInputErrors limits the number of undeclared keys that are reported.
 const maxInputErrors = 100
 
-// holdInputs checks what the layers set against what the recipe declares. The error is InputErrors.
+// holdInputs checks what the layers set against what the recipe declares. An error is an InputErrors.
 func (c *Cfg) holdInputs(in CfgInputs) error {
 	if in.Inputs == nil || !in.Hold {
 		return nil
@@ -166,7 +166,7 @@ func (c *Cfg) holdInput(in CfgInputs, f *schema.Field) error {
 	return e.WithHint("%s", hint)
 }
 
-// inFile returns the keys of a value as the file of its layer has them.
+// inFile returns the keys of a value as they are in the file of its layer.
 func inFile(layer Layer, keys []string) []string {
 	if (layer == LayerPillarEnv || layer == LayerSampleEnv) && keys[0] == "data" {
 		return append([]string{"env_defaults"}, keys[1:]...)
@@ -191,7 +191,7 @@ func (u Unread) File() string { return cfgError(u.Layer, "", "").At.File }
 // InFile returns the keys as the file has them.
 func (u Unread) InFile() []string { return inFile(u.Layer, u.Keys) }
 
-// undeclared is the error for a key that is not an input.
+// undeclared returns the error for a key that is not an input.
 func (u Unread) undeclared(in CfgInputs) error {
 	key, near := strings.Join(u.Keys, "."), u.Near
 	if u.Keys[0] == "data" && len(u.Keys) > 1 {
@@ -241,11 +241,11 @@ func (c *Cfg) unknown(in CfgInputs) (out []Unread) {
 	return out
 }
 
-// Unread returns the keys of PILLAR.sample and of the pillar that corpus-git does not read itself: those at the top of the section that it does
-// not know, and those below data that only the pillar sets. The caller finds out whether the recipe reads them.
+// Unread returns the keys of PILLAR.sample and of the pillar that corpus-git does not read itself: unknown ones at the top of the section, and
+// those below data that only the pillar sets. The caller finds out whether the recipe reads them.
 func (c *Cfg) Unread() []Unread { return c.unread }
 
-// findUnread fills in what Unread gives; sample and own are the two files' sections.
+// findUnread finds what Unread returns; sample and own are the sections of the two files.
 func (c *Cfg) findUnread(in CfgInputs, sample *py.Dict) {
 	c.unread = c.unknown(in)
 	var expected []string
@@ -279,7 +279,7 @@ func (c *Cfg) findUnread(in CfgInputs, sample *py.Dict) {
 	})
 }
 
-// Misnamed returns the sections of a pillar whose name is no project's.
+// Misnamed returns the sections of a pillar whose name is not that of a project.
 func Misnamed(pillar *py.Dict, name Name, exists func(string) bool) (out []Unread) {
 	for _, k := range pillar.Keys() {
 		key, _ := k.(string)

@@ -44,7 +44,7 @@ func TestInputsAreHeld(t *testing.T) {
 	_, err = held(t, "v: {default: a}", py.NewDict(), "x=1")
 	require.Equal(t, fault.Usage, fault.KindOf(err))
 
-	// A secret is hidden wherever it is from, and in no list of inputs.
+	// A secret is hidden wherever it comes from, and is in no list of inputs.
 	c, err = held(t, "pin: {type: integer, secret: true}\nport: {type: integer, default: 1}", py.NewDict("redact_show", "data.pin", "data", py.NewDict("pin", int64(12345678))))
 	require.NoError(t, err)
 	require.Equal(t, "12345678", c.InputSecrets()[0].Value)

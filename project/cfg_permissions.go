@@ -11,7 +11,7 @@ import (
 
 // KeyError is an error below a key of the configuration.
 type KeyError struct {
-	// Keys lead to what is wrong: permissions, the path, the key.
+	// Keys is the path to what is wrong: permissions, the path, the key.
 	Keys []string
 	Text string
 }
@@ -21,7 +21,7 @@ func (e *KeyError) Error() string { return strings.Join(e.Keys, ":") + ": " + e.
 
 const permissionsKey = "permissions"
 
-// permissions reads and checks the key of this name, after references in it are resolved.
+// permissions reads and validates the key of the same name, after references in it are resolved.
 func (c *Cfg) permissions() error {
 	top := c.root.get([]string{permissionsKey})
 	if top.sub == nil {

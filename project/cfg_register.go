@@ -8,17 +8,18 @@ import (
 
 const (
 	registerKey = "register"
-	// maxServices bounds the services of a project, maxService what is said of one, in bytes of JSON.
+	// maxServices limits the services of a project, maxService the description of one, in bytes of
+	// JSON.
 	maxServices = 50
 	maxService  = 4 << 10
 )
 
 var validService = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,62}$`)
 
-// Services returns those of the key register, each with what is said of it, a JSON object.
+// Services returns the services of the key register, each with its description, a JSON object.
 func (c *Cfg) Services() map[string]string { return c.services }
 
-// register reads and checks the key of this name.
+// register reads and validates the key of the same name.
 func (c *Cfg) register() error {
 	l := c.root.get([]string{registerKey})
 	if l.sub == nil && l.value == nil {
@@ -52,7 +53,7 @@ func (c *Cfg) register() error {
 	return nil
 }
 
-// hidden reports whether a value of the tree is one that is not shown.
+// hidden reports whether the tree holds a value that must not be shown.
 func (t *tree) hidden() (yes bool) {
 	t.each(func(l *leaf) {
 		yes = yes || l.secret || l.declared || l.sub != nil && l.sub.hidden()

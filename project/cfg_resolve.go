@@ -12,12 +12,13 @@ import (
 var reference = regexp.MustCompile(`\{[^{}:\n]+\}`)
 
 const (
-	// maxResolved limits one resolved string, maxResolvedAll all of them: references can double each other.
+	// maxResolved limits the size of one resolved string, maxResolvedAll that of all together: references can double
+	// each other.
 	maxResolved    = 1 << 20
 	maxResolvedAll = 16 << 20
 )
 
-// resolver replaces references by the keys of data, then of cfg.
+// resolver replaces references with the values of the keys of data, then of cfg.
 type resolver struct {
 	root *tree
 	data *tree
@@ -50,7 +51,8 @@ func (r *resolver) tree(t *tree) {
 	})
 }
 
-// leaf resolves one leaf in place; false if a caller is resolving it: a cycle, whose reference stays.
+// leaf resolves one leaf in place; false if a caller is resolving it already: that is a cycle, and the reference
+// stays.
 func (r *resolver) leaf(l *leaf) bool {
 	if r.done[l] {
 		return true
@@ -116,8 +118,8 @@ func (r *resolver) lookup(key string) *leaf {
 	return nil
 }
 
-// text resolves a string. A string that is one reference to a list or a mapping becomes that; any other reference is
-// replaced by the text of its value.
+// text resolves a string. A string that is one reference to a list or a mapping becomes that list or mapping; any
+// other reference is replaced with the text of its value.
 func (r *resolver) text(s string) (out any, secret bool) {
 	secret = r.generated != nil && r.generated(s)
 	if !strings.Contains(s, "{") || r.err != nil {
@@ -162,7 +164,7 @@ func (r *resolver) spend(n int) {
 	}
 }
 
-// hasSecret reports whether the pillar had a part in the value.
+// hasSecret reports whether any of the value came from the pillar.
 func (l *leaf) hasSecret() bool {
 	if l.secret || l.sub == nil {
 		return l.secret

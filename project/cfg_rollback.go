@@ -9,20 +9,20 @@ import (
 	"corpus-git/internal/quantity"
 )
 
-// The values of the key on_rollback: what a rollback does after the trees are restored. Each includes the ones before it.
+// The values of the key on_rollback: what a rollback does once the trees are restored. Each includes those before it.
 const (
 	// RollbackTree only fixes permissions and runs the checks, as the original did.
 	RollbackTree = "tree"
-	// RollbackUndo undoes what steps changed outside of the trees, and restarts services that they restarted.
+	// RollbackUndo undoes what steps changed outside the trees, and restarts services that they restarted.
 	RollbackUndo = "undo"
 	// RollbackSteps applies the steps of the restored release.
 	RollbackSteps = "steps"
 )
 
-// DefaultRollbackTimeout bounds the steps of a rollback where cfg does not say.
+// DefaultRollbackTimeout limits the steps of a rollback if cfg sets no limit.
 const DefaultRollbackTimeout = 15 * time.Minute
 
-// onRollback are the keys of rollbacks.
+// onRollback holds the keys of rollbacks.
 type onRollback struct {
 	reach    string
 	limit    time.Duration
@@ -33,14 +33,14 @@ type onRollback struct {
 // except in environments of class dev.
 func (c *Cfg) OnRollback() string { return c.reach }
 
-// RollbackTimeout returns the limit for the steps that are applied after a rollback to this release.
+// RollbackTimeout returns the time limit for the steps that are applied after a rollback to this release.
 func (c *Cfg) RollbackTimeout() time.Duration { return c.limit }
 
-// UndoPackages reports whether a rollback of a deployment of this release removes the packages that it installed, and installs again those
+// UndoPackages reports whether a rollback of a deployment of this release removes the packages that it installed, and reinstalls those
 // that it removed or replaced: the key packages of undo.
 func (c *Cfg) UndoPackages() bool { return c.packages }
 
-// rollbacks reads and checks the keys of rollbacks.
+// rollbacks reads and validates the keys of rollbacks.
 func (c *Cfg) rollbacks() error {
 	words := []string{RollbackSteps, RollbackUndo, RollbackTree}
 	c.reach, c.limit = RollbackSteps, DefaultRollbackTimeout
@@ -66,7 +66,7 @@ func (c *Cfg) rollbacks() error {
 	return c.undo()
 }
 
-// undo reads the key of this name.
+// undo reads the key of the same name.
 func (c *Cfg) undo() error {
 	l := c.root.get([]string{"undo"})
 	if l.sub == nil && l.value == nil {

@@ -10,7 +10,8 @@ import (
 	"corpus-git/internal/saltyaml"
 )
 
-// Origin returns the layer that a path's value came from; for a mapping the last layer that added to it. "" is no such path.
+// Origin returns the layer that a path's value came from; for a mapping the last layer that added to it. It returns "" if
+// there is no such path.
 func (c *Cfg) Origin(path string) Layer {
 	if l := c.root.get(strings.Split(path, ":")); l != nil {
 		return l.layer
@@ -18,8 +19,8 @@ func (c *Cfg) Origin(path string) Layer {
 	return ""
 }
 
-// IsSecret reports whether the pillar had a part in a path's value: the value itself, what {key} references put into it,
-// or, for a mapping, anything below.
+// IsSecret reports whether any of the value at a path came from the pillar: the value itself, what {key} references put into
+// it, or, for a mapping, anything below it.
 func (c *Cfg) IsSecret(path string) bool {
 	parts := strings.Split(path, ":")
 	for len(parts) > 0 { // an index into a list is as secret as the list
@@ -31,8 +32,8 @@ func (c *Cfg) IsSecret(path string) bool {
 	return false
 }
 
-// PillarValues returns the values that came from the pillar, with references resolved, in the shape of a pillar: what
-// redact.Secrets takes. Their labels are those of the pillar itself.
+// PillarValues returns the values that came from the pillar, with references resolved, structured like a pillar, as
+// redact.Secrets takes them. Their labels are those of the pillar itself.
 func (c *Cfg) PillarValues() *py.Dict {
 	d := fromPillar(c.root)
 	d.SetStr("redact_show", c.show)
@@ -59,14 +60,14 @@ type Show struct {
 	// Secrets shows them as they are.
 	Secrets bool
 	// Redact replaces secrets in a text, as redact.Redactor.String does; it decides what of the pillar stays
-	// readable. Without it, and without Secrets, everything that the pillar had a part in is hidden.
+	// readable. Without it, and without Secrets, everything that came even in part from the pillar is hidden.
 	Redact func(string) string
 }
 
-// hidden returns a leaf's stand-in.
+// hidden returns the placeholder of a leaf.
 func hidden(path string) string { return "[pillar:" + path + "]" }
 
-// value returns what may be shown of a leaf.
+// value returns what may be shown of the value of a leaf.
 func (s Show) value(l *leaf, path string) any {
 	switch {
 	case s.Secrets, s.Redact == nil && !l.secret:
@@ -77,7 +78,7 @@ func (s Show) value(l *leaf, path string) any {
 	return s.deep(l.value)
 }
 
-// Of returns what may be shown of a value that is of no layer.
+// Of returns what may be shown of a value that belongs to no layer.
 func (s Show) Of(v any) any { return s.deep(v) }
 
 func (s Show) deep(v any) any {
@@ -107,7 +108,7 @@ func (s Show) deep(v any) any {
 	return v
 }
 
-// at finds the part to show; the error is the user's.
+// at finds the part to show; an error is the user's fault.
 func (c *Cfg) at(path string) (*leaf, error) {
 	if path == "" {
 		return &leaf{sub: c.root}, nil
@@ -122,7 +123,7 @@ func (c *Cfg) at(path string) (*leaf, error) {
 		WithHint("separate keys with colons, as in data:domain; without a key, everything is shown")
 }
 
-// Tree renders the configuration, or the part at a path, for people: one line per value, YAML's spelling, and where the
+// Tree renders the configuration, or the part at a path, for people: one line per value, in YAML syntax, and where the
 // value came from unless that is the default.
 func (c *Cfg) Tree(path string, show Show) (string, error) {
 	l, err := c.at(path)
@@ -189,7 +190,7 @@ func inline(v any) string {
 		return py.TypeName(v)
 	}
 	s = strings.TrimSuffix(s, "\n")
-	if strings.Contains(s, "\n") { // a quoted text with line breaks
+	if strings.Contains(s, "\n") { // a quoted string with line breaks
 		if q, err := json.Marshal(v); err == nil {
 			return string(q)
 		}

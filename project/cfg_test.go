@@ -323,7 +323,8 @@ func TestCfgShow(t *testing.T) {
 	require.InDelta(t, 8123, doc.Cfg["port"], 0)
 }
 
-// FuzzBuildCfg holds that no sample or pillar panics or hangs, and that facts stay.
+// FuzzBuildCfg checks that no sample or pillar causes a panic or a hang, and that facts are not
+// overridden.
 func FuzzBuildCfg(f *testing.F) {
 	f.Add(samplePillar, "makina-projects.app: {data: {a: '{b}', b: '{a}'}}")
 	f.Add("makina-projects.x: {data: {a: ['{a}'], b: {c: '{b}'}}, user: '{data}'}", "makina-projects.app.data.x.y: 1\nmakina-projects.app.data: 1")

@@ -10,7 +10,7 @@ import (
 // tree is a mapping whose leaves know their layer.
 type tree struct {
 	keys  []any
-	nodes map[string]*leaf // by str of the key
+	nodes map[string]*leaf // by the str of the key
 }
 
 // leaf is a value that is not a mapping, or the mapping below. Lists are leaves: they replace, they do not merge.
@@ -18,7 +18,7 @@ type leaf struct {
 	key   any
 	value any
 	layer Layer
-	// secret: the value, or something that was put into it, came from the pillar and is not a number, boolean or null.
+	// secret: the value, or something inserted into it, came from the pillar and is not a number, boolean or null.
 	secret bool
 	// declared: the recipe declares it as secret.
 	declared bool
@@ -71,7 +71,7 @@ func (t *tree) each(fn func(*leaf)) {
 	}
 }
 
-// dict returns the tree as a value, all its own.
+// dict returns the tree as a value that shares nothing with it.
 func (t *tree) dict() *py.Dict {
 	out := py.NewDict()
 	t.each(func(l *leaf) {
@@ -97,10 +97,10 @@ func (m *merger) fail(layer Layer, key, format string, args ...any) {
 	}
 }
 
-// maxCfgDepth is deeper than what the YAML loader gives.
+// maxCfgDepth is deeper than anything the YAML loader returns.
 const maxCfgDepth = 500
 
-// merge lays a mapping over the tree: mappings merge, everything else replaces.
+// merge merges a mapping over the tree: mappings merge, everything else replaces.
 func (m *merger) merge(d *py.Dict, layer Layer) { m.into(m.root, d, layer, 0) }
 
 func (m *merger) into(t *tree, d *py.Dict, layer Layer, depth int) {
@@ -131,7 +131,7 @@ func (m *merger) into(t *tree, d *py.Dict, layer Layer, depth int) {
 	})
 }
 
-// canBeSecret leaves out what stays readable wherever it came from.
+// canBeSecret excludes what stays readable wherever it came from.
 func canBeSecret(v any) bool {
 	switch v.(type) {
 	case nil, bool, int64, float64:

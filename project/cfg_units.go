@@ -17,7 +17,7 @@ const (
 	maxGlobs = 100
 )
 
-// Units returns what the key units says that the project runs, in its order.
+// Units returns the units of the project, from the key units, in its order.
 func (c *Cfg) Units() []Unit { return c.unitList }
 
 // Logs returns the files that the key logs names, in its order.
@@ -29,7 +29,7 @@ func unitError(l Layer, says string, keys ...string) error {
 	return e.WithHint("as in  units: {web: 'app-*.service', queue: {supervisor: 'app:*'}, old: {start: ./run start, stop: ./run stop, status: ./run status}}")
 }
 
-// units reads and checks the key of this name, after references in it are resolved.
+// units reads and validates the key of the same name, after references in it are resolved.
 func (c *Cfg) units() error {
 	top := c.root.get([]string{unitsKey})
 	if top == nil || top.sub == nil && top.value == nil {
@@ -62,7 +62,7 @@ func (c *Cfg) units() error {
 	top.sub.each(func(l *leaf) {
 		name := py.Str(l.key)
 		switch text, isText := l.value.(string); {
-		case err != nil || l.sub == nil && l.value == nil: // null in a later layer takes a unit away
+		case err != nil || l.sub == nil && l.value == nil: // null in a later layer removes a unit
 		case !checkName.MatchString(name):
 			err = unitError(l.nearest(top.layer), "a name has at most 64 of A-Z a-z 0-9 . _ -", unitsKey, name)
 		case l.sub != nil:
@@ -78,7 +78,8 @@ func (c *Cfg) units() error {
 	return err
 }
 
-// systemdGlob is a name of systemd.unit(5), with wildcards behind its first character: a project never means every unit of a machine.
+// systemdGlob is a name of systemd.unit(5), with wildcards after its first character: a project can never match every unit of a
+// machine.
 var systemdGlob = regexp.MustCompile(`^[A-Za-z0-9:_.\\][A-Za-z0-9:_.\\@*?\[\]-]{0,254}$`)
 
 // supervisorGlob is a program, GROUP:PROGRAM or GROUP:* of supervisord.
@@ -100,7 +101,7 @@ func (u *Unit) supervisor(text string) (says string) {
 	return ""
 }
 
-// readUnit reads one entry; key is where something is wrong.
+// readUnit reads one entry; key is the location of an error.
 func readUnit(name string, t *tree) (u Unit, key []string, says string) {
 	u.Name = name
 	texts := map[string]*string{"start": &u.Start, "stop": &u.Stop, "restart": &u.Restart, "status": &u.Status, "user": &u.User}
@@ -146,7 +147,7 @@ func readUnit(name string, t *tree) (u Unit, key []string, says string) {
 	return u, nil, ""
 }
 
-// textList returns a text, or a list of texts.
+// textList returns a string, or a list of strings.
 func textList(v any) (out []string, says string) {
 	items := []any{v}
 	if list, ok := v.(*py.List); ok {
@@ -162,7 +163,7 @@ func textList(v any) (out []string, says string) {
 	return out, ""
 }
 
-// logs reads and checks the key of this name. A path that is not absolute is below the live tree.
+// logs reads and validates the key of the same name. A path that is not absolute is relative to the live tree.
 func (c *Cfg) logs(live string) error {
 	top := c.root.get([]string{logsKey})
 	if top == nil || top.sub == nil && top.value == nil {

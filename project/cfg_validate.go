@@ -12,7 +12,7 @@ import (
 	"corpus-git/project/permission"
 )
 
-// maxKeep bounds keep_archives: beyond it a typo is more likely than a wish.
+// maxKeep bounds keep_archives: a larger value is more likely a typo.
 const maxKeep = 10_000
 
 // validate checks and normalises the keys that corpus-git itself reads.
@@ -85,7 +85,7 @@ func isText(v any) bool {
 	return ok
 }
 
-// keeps settles which archives stay: what the project does not say is the server's choice.
+// keeps determines which archives are kept: what the project does not set is the server's choice.
 func (c *Cfg) keeps(in CfgInputs) error {
 	c.retention = in.Retention
 	count := func(key string, least int64, to *int) error {
@@ -144,8 +144,8 @@ func (c *Cfg) boolean(key string) error {
 	return nil
 }
 
-// skips checks skip_<procedure>, and turns only into skips: a procedure that only names runs even where a skip
-// is in a file, and is left out only by the command line.
+// skips checks skip_<procedure>, and turns only into skips: a procedure named by only runs even if a file
+// skips it; only the command line can skip it.
 func (c *Cfg) skips(in CfgInputs) error {
 	var only []string
 	if l, ok := c.root.get([]string{"only"}).value.(*py.List); ok {
@@ -252,7 +252,7 @@ func (c *Cfg) accounts() error {
 			return cfgError(l.layer, "groups", "each must be a name of at most 32 of a-z 0-9 _ -")
 		}
 	}
-	// The main group is the one that is named, else the first of groups, as in the original.
+	// The main group is the one that is set, otherwise the first of groups, as in the original.
 	gl := c.root.get([]string{"group"})
 	if gl.layer == LayerDefault && len(groups) > 0 {
 		gl.value, gl.layer, gl.secret = groups[0], l.layer, l.secret

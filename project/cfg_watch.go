@@ -11,26 +11,26 @@ import (
 const (
 	watchKey         = "watch"
 	watchDebounceKey = "watch_debounce"
-	// watchDebounce is what holds where a project does not say.
+	// watchDebounce is the default.
 	watchDebounce    = time.Second
 	maxWatchDebounce = time.Hour
 	maxWatches       = 100
 )
 
-// Watches are the keys of package kv at whose changes the live release is applied again.
+// Watches are the keys of package kv whose changes make the live release be applied again.
 type Watches struct {
 	// Patterns name them; * stands for any text.
 	Patterns []string
-	// Debounce is how long nothing must have changed before it is applied.
+	// Debounce is how long the keys must have been unchanged before the release is applied.
 	Debounce time.Duration
 }
 
 var validPattern = regexp.MustCompile(`^(projects|shared|services)/[A-Za-z0-9._@:*/-]+$`)
 
-// Watches returns those of the key watch.
+// Watches returns what the key watch sets.
 func (c *Cfg) Watches() Watches { return c.watches }
 
-// watch reads and checks the keys watch and watch_debounce.
+// watch reads and validates the keys watch and watch_debounce.
 func (c *Cfg) watch() error {
 	fail := func(l Layer, key, says string) error {
 		e := cfgError(l, key, "%s", says)

@@ -9,7 +9,7 @@ import (
 	"corpus-git/project"
 )
 
-// What is watched and registered is held to its rules, and a value that the pillar hides is told to nobody.
+// The keys watch and register are validated, and a secret value of the pillar is never registered.
 func TestWatchAndRegister(t *testing.T) {
 	for _, x := range []struct {
 		sample, pillar string

@@ -7,13 +7,13 @@ type CheckPeriod struct {
 	Check string `json:"check"`
 	// Good: it succeeded.
 	Good bool `json:"good"`
-	// Since and Last are when the first and the last run of the period ended, Runs how many there were.
+	// Since and Last are when the first and the last run of the period ended, Runs is their number.
 	Since time.Time `json:"since"`
 	Last  time.Time `json:"last"`
 	Runs  int64     `json:"runs"`
-	// Took is how long the last run took.
+	// Took is the duration of the last run.
 	Took time.Duration `json:"took_ns"`
-	// Reason and Answer are those of the last failed run, redacted: one line, and the first lines of the answer.
+	// Reason and Answer are from the last failed run, redacted: one line, and the first lines of the answer.
 	Reason string   `json:"reason,omitempty"`
 	Answer []string `json:"answer,omitempty"`
 	// Code is the commit that was live when the period began.
@@ -39,7 +39,7 @@ const (
 	CheckSucceeded = "check-succeeded"
 )
 
-// Event returns the name of a notification of the beginning of this period.
+// Event returns the name of the notification that reports the beginning of this period.
 func (p CheckPeriod) Event() string {
 	if p.Good {
 		return CheckSucceeded

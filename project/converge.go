@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ConvergeMode is what converging does.
+// ConvergeMode is what a converge does.
 type ConvergeMode string
 
 const (
@@ -18,18 +18,18 @@ const (
 // ConvergeModes returns all modes.
 func ConvergeModes() []ConvergeMode { return []ConvergeMode{ConvergeEnforce, ConvergeReport} }
 
-// ConvergePolicy is when and how the live release of a project is applied again.
+// ConvergePolicy says when and how the live release of a project is applied again.
 type ConvergePolicy struct {
 	// Boot: once after each start of the machine.
 	Boot bool `json:"boot,omitempty"`
-	// Every is the interval of runs; 0 is never.
+	// Every is the interval of runs; 0 means never.
 	Every time.Duration `json:"every_ns,omitempty"`
-	// Splay is the time over which the runs of projects are spread, each always with the same delay.
+	// Splay is the period over which the runs of projects are spread; each project always has the same delay.
 	Splay time.Duration `json:"splay_ns,omitempty"`
 	Mode  ConvergeMode  `json:"mode"`
 }
 
-// On reports whether the server runs it by itself.
+// On reports whether the server starts converges by itself.
 func (p ConvergePolicy) On() bool { return p.Boot || p.Every > 0 }
 
 // The occasions of a converge other than manual ones.
@@ -40,7 +40,7 @@ const (
 	ConvergeWatch = "watch"
 )
 
-// ConvergeRun are the facts of a TriggerConverge: what is done, and why.
+// ConvergeRun describes a TriggerConverge: what is done, and why.
 type ConvergeRun struct {
 	Mode ConvergeMode `json:"mode,omitempty"`
 	// Occasion is ConvergeBoot, ConvergeSchedule or ConvergeWatch, "" for a manual run.
@@ -49,7 +49,7 @@ type ConvergeRun struct {
 
 // The states of a project that is converged.
 const (
-	// InSync: the machine is as the live release makes it.
+	// InSync: the state of the machine matches the live release.
 	InSync = "in sync"
 	// Drifted: a report found differences.
 	Drifted = "drifted"
@@ -60,19 +60,20 @@ const (
 // ConvergeState is the result of the last runs in a project.
 type ConvergeState struct {
 	ConvergePolicy
-	// State is InSync, Drifted or ConvergeFailing, "" before the first run has ended; Since is when it became so.
+	// State is InSync, Drifted or ConvergeFailing, "" before the first run has ended; Since is when that state began.
 	State string    `json:"state,omitempty"`
 	Since time.Time `json:"since,omitzero"`
-	// Last is when the last run ended, and Deployment its record, "" if it changed nothing and left none.
+	// Last is when the last run ended, and Deployment its record, "" if it changed nothing and has none.
 	Last       time.Time `json:"last,omitzero"`
 	Deployment ID        `json:"deployment,omitempty"`
 	// Code is the commit that it applied.
 	Code Commit `json:"code,omitempty"`
-	// Changed is how many things differed, and Drift the first of them, one line each and redacted; Reason why it failed.
+	// Changed is the number of differences, and Drift the first of them, one line each and redacted; Reason is why it failed.
 	Changed int      `json:"changed,omitempty"`
 	Drift   []string `json:"drift,omitempty"`
 	Reason  string   `json:"reason,omitempty"`
-	// Runs, Failed and Skipped count runs that ended, those of them that failed, and those that were due and gave way to a deployment.
+	// Runs, Failed and Skipped count the runs that ended, the failed ones among them, and those that were due and were skipped because
+	// of a deployment.
 	Runs    int64 `json:"runs"`
 	Failed  int64 `json:"failed"`
 	Skipped int64 `json:"skipped"`
@@ -100,7 +101,7 @@ const (
 	EventConverged      = "converged"
 )
 
-// Event returns the name of a notification of the beginning of this state.
+// Event returns the name of the notification that reports the beginning of this state.
 func (s ConvergeState) Event() string {
 	switch s.State {
 	case Drifted:

@@ -1,4 +1,4 @@
-// Package project holds the types that every room uses: a project's Name, a
+// Package project holds the types shared by every room: a project's Name, a
 // Change of a ref, a Deployment and its Result, the configuration handed to SLS
 // files (Cfg), and Secret.
 //

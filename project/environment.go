@@ -8,21 +8,22 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// The classes of environments say how deployments behave: in dev a failed tree stays in place, staging and prod roll back.
+// The class of an environment says how deployments behave: in dev a failed tree stays in place, staging and prod roll
+// back.
 const (
 	ClassDev     = "dev"
 	ClassStaging = "staging"
 	ClassProd    = "prod"
 )
 
-// Classes returns the classes of environments, each of which is an environment, too.
+// Classes returns the classes of environments, each of which is also the name of an environment.
 func Classes() []string { return []string{ClassDev, ClassStaging, ClassProd} }
 
-// Environments are those that a server knows. The zero value knows dev, staging and prod, and prod is the default.
+// Environments are the environments of a server. The zero value has dev, staging and prod, and prod is the default.
 type Environments struct {
-	// Default is the environment of a project that names none.
+	// Default is the environment of a project that sets none.
 	Default string
-	// classes are those of further names.
+	// classes holds the classes of further names.
 	classes map[string]string
 	names   []string
 }
@@ -59,7 +60,7 @@ func ParseEnvironments(list []string, def string) (Environments, error) {
 // Names returns the environments, the classes first.
 func (e Environments) Names() []string { return append(Classes(), e.names...) }
 
-// Class returns the class of an environment; fault.Usage where the server does not know the name.
+// Class returns the class of an environment; fault.Usage if the server does not know the name.
 func (e Environments) Class(name string) (string, error) {
 	if slices.Contains(Classes(), name) {
 		return name, nil
@@ -74,7 +75,7 @@ func (e Environments) Class(name string) (string, error) {
 	return "", err.WithHint("use one of: %s; or assign a class in the server's configuration:  environments: [%s=staging]", strings.Join(e.Names(), ", "), name)
 }
 
-// def returns the default.
+// def returns the default environment.
 func (e Environments) def() string {
 	if e.Default == "" {
 		return DefaultEnv

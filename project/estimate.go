@@ -10,16 +10,17 @@ import (
 
 // Estimate is an estimated duration from past good runs.
 type Estimate struct {
-	// Median is the median duration, P90 the 90th percentile; Runs is how many runs there were, at most EstimateRuns.
+	// Median is the median duration, P90 the 90th percentile; Runs is the number of runs, at most EstimateRuns.
 	Median time.Duration `json:"median_ns"`
 	P90    time.Duration `json:"p90_ns"`
 	Runs   int           `json:"runs"`
 }
 
-// EstimateRuns is how many of the last good runs are used.
+// EstimateRuns is the maximum number of recent good runs that are used.
 const EstimateRuns = 10
 
-// EstimatesOf makes estimates from the results of good runs, the newest first, by Timing.Name; "" is the whole deployment. Of no runs there are none.
+// EstimatesOf computes estimates from the results of good runs, the newest first, by Timing.Name; "" is the whole deployment. Without runs there are
+// none.
 func EstimatesOf(runs []Result) map[string]Estimate {
 	took := map[string][]time.Duration{}
 	for _, r := range runs[:min(len(runs), EstimateRuns)] {

@@ -4,8 +4,8 @@ package project
 type History struct {
 	Deployments int   // records
 	LogBytes    int64 // of all event logs together
-	UndoLogs    int   // kept undo logs of what went live
+	UndoLogs    int   // kept undo logs of deployments that went live
 }
 
-// Pruned counts what was removed to keep a History.
+// Pruned counts what was removed to satisfy a History.
 type Pruned struct{ Deployments, Logs, UndoLogs int }

@@ -6,14 +6,14 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// ID is a deployment's UUID (RFC 9562, version 4: its first eight digits tell
-// deployments apart that started in the same second, so people can use them).
+// ID is a deployment's UUID (RFC 9562, version 4: its first eight digits distinguish deployments that
+// started in the same second, so people can use them).
 type ID string
 
-// NewID makes a fresh ID.
+// NewID returns a new ID.
 func NewID() ID { return ID(uuid.NewString()) }
 
-// Short returns the first eight digits, which commands accept in place of the whole.
+// Short returns the first eight digits, which commands accept instead of the whole ID.
 func (id ID) Short() string {
 	if len(id) < 8 {
 		return string(id)
@@ -21,7 +21,8 @@ func (id ID) Short() string {
 	return string(id[:8])
 }
 
-// ParseIDPrefix validates what a person typed for an ID: hexadecimal digits and dashes, at least four.
+// ParseIDPrefix validates the prefix of an ID that a person typed: hexadecimal digits and dashes, at
+// least four.
 func ParseIDPrefix(s string) (string, error) {
 	if len(s) < 4 || len(s) > 36 {
 		return "", badID(s)

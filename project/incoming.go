@@ -10,14 +10,14 @@ type Incoming interface {
 	// Migrate publishes the objects into the repository's own store. Idempotent; durable on return.
 	Migrate(ctx context.Context) error
 	// Stage is the invisible part of Migrate: the content is durable on return. Idempotent. covered is the device number of a file system
-	// that was synced since the objects were received, 0 for none.
+	// that has been synced since the objects were received, 0 for none.
 	Stage(ctx context.Context, covered uint64) error
-	// Discard removes what was not migrated. Idempotent, and safe after Migrate.
+	// Discard removes what was not migrated. It is idempotent, and safe after Migrate.
 	Discard() error
 }
 
-// StagedRefs are changes of refs of one repository that were checked and locked. Each method is called once at most, in this order; Abort
-// may replace the remaining ones, and does nothing after Publish.
+// StagedRefs are ref changes of one repository that were checked and locked. Each method is called at most once, in this order; Abort may
+// be called instead of the remaining ones, and does nothing after Publish.
 type StagedRefs interface {
 	// Sync makes the new values durable, still invisible; covered is the device number of a file system that was synced since they were
 	// staged, 0 for none.
@@ -28,7 +28,7 @@ type StagedRefs interface {
 	Abort()
 }
 
-// Queue is a project's queue: what runs, and what waits, first come first served.
+// Queue is a project's queue: what is running, and what is waiting, in order of arrival.
 type Queue struct {
 	Running *Record  `json:"running,omitempty"`
 	Waiting []Record `json:"waiting,omitempty"`
@@ -39,15 +39,15 @@ type Record struct {
 	Deployment
 	State  State   `json:"state"`
 	Result *Result `json:"result,omitempty"`
-	// Procedure and Step are what runs right now, and Since when.
+	// Procedure and Step are what is running now, and Since is when that began.
 	Procedure string    `json:"now_procedure,omitempty"`
 	Step      string    `json:"now_step,omitempty"`
 	Since     time.Time `json:"since,omitzero"`
-	// Estimate is the duration estimated from past deployments, while it waits and runs; nil if there is none.
+	// Estimate is the duration estimated from past deployments, while it is waiting or running; nil if there is none.
 	Estimate *Estimate `json:"estimate,omitempty"`
 }
 
-// What names in a word or two what requested the deployment.
+// What says in a word or two what requested the deployment.
 func (r Record) What() string {
 	switch {
 	case r.Trigger == TriggerTask:

@@ -7,8 +7,8 @@ import (
 )
 
 // Name is a validated project name: safe as one path element, as one element of a
-// dotted SLS name, as the prefix of a user name (<name>-user, at most 32 bytes as
-// useradd(8) has it) and in a URL. The zero value is not a project.
+// dotted SLS name, as the prefix of a user name (<name>-user, at most 32 bytes, the limit of
+// useradd(8)) and in a URL. The zero value is not a project.
 type Name string
 
 // MaxName is the longest name, in bytes: "-group" must still fit into 32.
@@ -16,7 +16,7 @@ const MaxName = 26
 
 var nameForm = regexp.MustCompile(`^[a-z][a-z0-9_-]*$`)
 
-// ParseName validates s. The error is the user's (fault.Usage) and says the rule.
+// ParseName validates s. An error is the user's fault (fault.Usage) and states the rule.
 func ParseName(s string) (Name, error) {
 	if len(s) > MaxName || !nameForm.MatchString(s) {
 		return "", fault.New(fault.Usage, "project name", "%q is not a valid project name", s).

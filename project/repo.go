@@ -58,7 +58,8 @@ type Change struct {
 // Branch returns the short name of a branch ref; ok is false for any other ref.
 func (c Change) Branch() (name string, ok bool) { return strings.CutPrefix(c.Ref, "refs/heads/") }
 
-// MovedBeside says that the branch of a repository is at a commit that no deployment brought there.
+// MovedBeside returns the message that the branch of a repository is at a commit that no deployment
+// moved it to.
 func MovedBeside(repo Repo, branch, live Commit) string {
 	at, is := "is at "+branch.Short()+", which was not deployed", live.Short()+" is live"
 	if branch == "" {

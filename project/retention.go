@@ -6,13 +6,13 @@ import (
 	"corpus-git/internal/quantity"
 )
 
-// Retention says which archives of a project are kept. Pinned ones always are, and so is the newest archive of a good deployment; where
-// Keep is at least 2 no age or size limit removes the one before it either.
+// Retention says which archives of a project are kept. Pinned archives are always kept, and so is the newest archive of a good
+// deployment; if Keep is at least 2, no age or size limit removes the one before it either.
 type Retention struct {
-	// Keep is how many archives of good deployments stay, at least 1; KeepFailed how many of failed ones, with the tree
+	// Keep is the number of archives of good deployments that are kept, at least 1; KeepFailed that of failed ones, with the tree
 	// that failed.
 	Keep, KeepFailed int
-	// MaxBytes is what all archives of the project may take on disk; 0 means no limit.
+	// MaxBytes is the maximum size on disk of all archives of the project; 0 means no limit.
 	MaxBytes int64
 	// MaxAge is the age at which archives of good deployments are removed, FailedMaxAge that of failed ones; 0 means no limit.
 	MaxAge, FailedMaxAge time.Duration

@@ -7,16 +7,16 @@ import "corpus-git/internal/fault"
 type Right string
 
 const (
-	// Read allows to clone and fetch the code, and to read records and logs.
+	// Read allows cloning and fetching the code, and reading records and logs.
 	Read Right = "read"
-	// Deploy allows to push the code, redeploy, roll back, run tasks and cancel. Implies Read. A rollback that moves the pillar needs
-	// Configure too.
+	// Deploy allows pushing the code, redeploying, rolling back, running tasks and cancelling. Implies Read. A rollback that moves the
+	// pillar needs Configure too.
 	Deploy Right = "deploy"
-	// Configure allows to read and push the pillar, and to read cfg.
+	// Configure allows reading and pushing the pillar, and reading cfg.
 	Configure Right = "configure"
-	// Shell allows to run commands as the project's user on a terminal, where the server allows it. Implies Read.
+	// Shell allows running commands as the project's user on a terminal, if the server allows it. Implies Read.
 	Shell Right = "shell"
-	// Approve allows to approve what others want to deploy, where the server demands that. Implies Read; Deploy does not imply it.
+	// Approve allows approving the deployments of others, if the server demands approval. Implies Read; Deploy does not imply it.
 	Approve Right = "approve"
 	// Admin allows everything on the project, including access to it.
 	Admin Right = "admin"

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Secret is a text that must not be seen: it shows itself as "[secret]" to fmt with every verb, to JSON, YAML and
-// text encoders, and to loggers. string(s) is the value; write that only where the value is used. The empty Secret
+// Secret is a string that must not be shown: it appears as "[secret]" to fmt with every verb, to JSON, YAML and text encoders,
+// and to loggers. string(s) is the value; write that only where the value is needed. The empty Secret
 // shows as "". It must not be the key of a map: encoding/json writes keys of this kind as they are.
 type Secret string
 
-// shownSecret is what is seen instead of a Secret.
+// shownSecret is what is shown instead of a Secret.
 const shownSecret = "[secret]"
 
 // String returns "[secret]", never the value.
@@ -25,7 +25,7 @@ func (s Secret) String() string {
 	return shownSecret
 }
 
-// Format implements fmt.Formatter, so that %x, %q, %#v and every other verb give "[secret]" too.
+// Format implements fmt.Formatter, so that %x, %q, %#v and every other verb print "[secret]" too.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
 // GoString implements fmt.GoStringer.

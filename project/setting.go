@@ -12,24 +12,24 @@ import (
 	"corpus-git/internal/saltyaml"
 )
 
-// Setting is one key=value of the command line: it is above the pillar.
+// Setting is one key=value from the command line: it overrides the pillar.
 type Setting struct {
-	// Key is the path of the key, "data.port". A first key that cfg does not have goes into data.
+	// Key is the path of the key, "data.port". If cfg does not have the first key, the path is below data.
 	Key string `json:"key"`
-	// Value is what was typed. It is empty in a record where Secret is true.
+	// Value is what was typed. It is empty in a record if Secret is true.
 	Value string `json:"value,omitempty"`
-	// Secret reports that the pillar holds a secret under the key: the value leaves the process in no record.
+	// Secret reports that the pillar holds a secret under the key: no record holds the value.
 	Secret bool `json:"secret,omitempty"`
 }
 
 const (
-	// maxSettings and maxSettingBytes bound what one deployment is told: it is recorded with it.
+	// maxSettings and maxSettingBytes limit the settings of one deployment, which are recorded with it.
 	maxSettings     = 200
 	maxSettingBytes = 64 << 10
 )
 
-// settingForm is key=value as Salt's command line has it: the key begins with a letter or an underscore, and a second = is
-// no value. Source: salt.utils.args, KWARG_REGEX. A colon separates keys as a dot does.
+// settingForm is key=value as on Salt's command line: the key begins with a letter or an underscore, and the value does not begin
+// with a second =. Source: salt.utils.args, KWARG_REGEX. A colon separates keys as a dot does.
 var settingForm = regexp.MustCompile(`(?s)^([\p{L}_][\p{L}\p{N}_.:-]*)=($|[^=].*$)`)
 
 // ParseSetting reads key=value. Errors are fault.Usage and name the key only.
@@ -74,11 +74,11 @@ func ParseSettings(texts []string, sel *Selection) ([]Setting, error) {
 	return out, nil
 }
 
-// take puts a setting that selects procedures or steps in its place, and reports whether it was one.
+// take adds a setting that selects procedures or steps to the selection, and reports whether it was one.
 func (sel *Selection) take(s Setting) (bool, error) {
 	if p, ok := strings.CutPrefix(s.Key, "skip_"); ok {
 		if v, _ := s.Typed().(bool); !v {
-			return false, nil // skip_archive=false is above the pillar's skip_archive: true
+			return false, nil // skip_archive=false overrides the pillar's skip_archive: true
 		}
 		sel.Skip = append(sel.Skip, p)
 		return true, nil
@@ -99,8 +99,8 @@ func (sel *Selection) take(s Setting) (bool, error) {
 	return true, nil
 }
 
-// Typed returns the value as Salt's command line understands it: a YAML value, but a text where YAML would read a mapping without
-// braces, a list without brackets or a comment. Source: salt.utils.args, yamlify_arg.
+// Typed returns the value as Salt's command line understands it: a YAML value, but a string where YAML would read a mapping
+// without braces, a list without brackets or a comment. Source: salt.utils.args, yamlify_arg.
 func (s Setting) Typed() any {
 	text := s.Value
 	switch bare := strings.TrimSpace(text); {
@@ -143,7 +143,7 @@ func (s Setting) Secrets() []redact.Secret {
 	return append(redact.Secrets(py.NewDict(s.Key, s.Typed()), nil), redact.Secret{Label: s.Key, Value: s.Value})
 }
 
-// MarshalJSON leaves a secret value out.
+// MarshalJSON omits a secret value.
 func (s Setting) MarshalJSON() ([]byte, error) {
 	if s.Secret {
 		s.Value = ""
@@ -152,7 +152,7 @@ func (s Setting) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(s))
 }
 
-// forgotten reports that the value is gone: a record was read, and it is a secret. The pillar's own value stands then.
+// forgotten reports whether the value is lost: it is a secret, and was read from a record. The pillar's own value then applies.
 func (s Setting) forgotten() bool { return s.Secret && s.Value == "" }
 
 // ShowSettings returns settings as they were typed, without the values of secret ones.

@@ -11,7 +11,7 @@ import (
 	"corpus-git/project"
 )
 
-// What salt-call 3008.3 makes of  test.arg k=VALUE.
+// The values that salt-call 3008.3 reads from test.arg k=VALUE.
 func TestSettingTyped(t *testing.T) {
 	for text, want := range map[string]string{
 		"k=1": "1", "k=1.5": "1.5", "k=true": "True", "k=yes": "True", "k=bob": "'bob'", "k=None": "None", "k=null": "None",
@@ -50,7 +50,7 @@ func TestSettingSecretIsNotRecorded(t *testing.T) {
 	require.Contains(t, string(doc), `"set":[{"key":"db.password","secret":true},{"key":"port","value":"1"}]`)
 	var back project.Deployment
 	require.NoError(t, json.Unmarshal(doc, &back))
-	// Of a record that was read again the pillar's own value is.
+	// After a record was read again, the pillar's own value applies.
 	in := inputs(t, "", "makina-projects.app: {data: {db: {password: swordfish}}}")
 	in.Deployment = &back
 	v, _ := build(t, in).Get("data:db:password")

@@ -1,10 +1,11 @@
 package project
 
-// Submodules is what a project wants done about its submodules.
+// Submodules says how a project's submodules are handled.
 type Submodules struct {
-	// Fetch brings them; otherwise their folders stay empty.
+	// Fetch fetches them; otherwise their folders stay empty.
 	Fetch bool
-	// Base is the address that relative URLs lead from; "" is the project's own place on this server.
+	// Base is the address that relative URLs are relative to; "" means the project's own address on
+	// this server.
 	Base string
 	// User is the system user whose ssh key is used.
 	User string
@@ -13,11 +14,12 @@ type Submodules struct {
 // SubmoduleRequest is a search for the submodules of a commit.
 type SubmoduleRequest struct {
 	Submodules
-	// Offline fetches nothing: what is not here is left out.
+	// Offline fetches nothing: what is not stored locally is skipped.
 	Offline bool
-	// Pusher is on whose behalf projects of this server are read.
+	// Pusher is the user on whose behalf projects of this server are read.
 	Pusher Pusher
-	// Say gets a line for the pusher before each fetch, Hide what must not be shown. Both may be nil.
+	// Say is called with a line for the pusher before each fetch, Hide with what must not be shown.
+	// Both may be nil.
 	Say  func(line string)
 	Hide func(secrets []string)
 }
@@ -30,7 +32,7 @@ const (
 
 // LFS words are the values of the configuration's key lfs.
 const (
-	// LFSNote deploys pointer files of git-lfs as they are, and says so.
+	// LFSNote deploys pointer files of git-lfs as they are, and prints a note.
 	LFSNote = "note"
 	// LFSRefuse refuses a push whose files are pointers.
 	LFSRefuse = "refuse"

@@ -14,7 +14,7 @@ const (
 	UnitSystemd UnitKind = "systemd"
 	// UnitSupervisor is one or more programs of supervisord.
 	UnitSupervisor UnitKind = "supervisor"
-	// UnitCommand is what commands of the project's own start and stop.
+	// UnitCommand is started and stopped by the project's own commands.
 	UnitCommand UnitKind = "command"
 )
 
@@ -52,26 +52,27 @@ func (u Unit) Command(a UnitAction) string {
 	return u.Restart
 }
 
-// UnitState is one unit as it is found.
+// UnitState is the current state of one unit.
 type UnitState struct {
 	// Unit is its own name, Entry the entry of the key units that it belongs to.
 	Unit  string   `json:"unit"`
 	Entry string   `json:"entry"`
 	Kind  UnitKind `json:"kind"`
-	// State is active, inactive, failed, activating and the like, as systemd says it; "unknown" where nobody can tell.
+	// State is active, inactive, failed, activating and the like, in the words of systemd; "unknown" if it can't be determined.
 	State string `json:"state"`
-	// Detail is what else is known, in the words of who runs it: running, "exit status 1", "pid 4711, uptime 0:01:02".
+	// Detail is further information, in the words of whatever runs the unit: running, "exit status 1", "pid 4711, uptime
+	// 0:01:02".
 	Detail string `json:"detail,omitempty"`
-	// Since is when it came into this state, as far as that is known; PID its main process, 0 for none.
+	// Since is when it entered this state, if known; PID is its main process, 0 for none.
 	Since time.Time `json:"since,omitzero"`
 	PID   int       `json:"pid,omitempty"`
-	// Restarts is how often systemd has started it again by itself.
+	// Restarts is how often systemd has restarted it automatically.
 	Restarts int `json:"restarts,omitempty"`
-	// Log are its last lines, where they were asked for.
+	// Log are its last log lines, if they were requested.
 	Log []string `json:"log,omitempty"`
 }
 
-// Active reports whether the unit runs.
+// Active reports whether the unit is running.
 func (s UnitState) Active() bool { return s.State == UnitActive }
 
 // The states that every kind of unit has.
@@ -84,18 +85,18 @@ const (
 
 // LogFiles is an entry of the key logs: files that the project's processes write.
 type LogFiles struct {
-	// Name is that of the entry, "" if the key is a list.
+	// Name is the name of the entry, "" if the key is a list.
 	Name string
 	// Globs (glob(7)) are absolute.
 	Globs []string
 }
 
-// unitTypes returns those of systemd.unit(5) that can be started and stopped.
+// unitTypes returns the unit types of systemd.unit(5) that can be started and stopped.
 func unitTypes() []string {
 	return []string{".service", ".socket", ".target", ".timer", ".path", ".mount", ".automount", ".slice", ".scope", ".swap", ".device"}
 }
 
-// FullUnitName adds the type .service where a name or glob of systemd's has none, as systemctl(1) does.
+// FullUnitName adds the type .service if a name or glob of systemd units has none, as systemctl(1) does.
 func FullUnitName(name string) string {
 	for _, t := range unitTypes() {
 		if strings.HasSuffix(name, t) {

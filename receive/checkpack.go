@@ -12,8 +12,8 @@ import (
 	"corpus-git/receive/session"
 )
 
-// CheckPack reads a pack as that of a push is read, with the checks of every object, and stores nothing. What a push would be refused for
-// is fault.Refused with the same message.
+// CheckPack reads a pack like that of a push, with all checks of every object, and stores nothing. If a push with the pack would be
+// refused, the error is fault.Refused with the same message.
 func (r *Repository) CheckPack(ctx context.Context, from io.Reader, limits pack.Limits) error {
 	return r.change(ctx, func(o *opened) (err error) {
 		db, err := r.all.objects(o)

@@ -18,7 +18,7 @@ import (
 	"corpus-git/project"
 )
 
-// Commit returns the commit that a ref points to, through tags; "" if there is no such ref, or it points to something else.
+// Commit returns the commit that a ref points to, directly or through tags; ""> if there is no such ref, or it points to something else.
 func (r *Repository) Commit(ctx context.Context, ref string) (c project.Commit, err error) {
 	err = r.with(ctx, func(o *opened) error {
 		h, err := o.refs.Get(ref)
@@ -38,8 +38,8 @@ func (r *Repository) Commit(ctx context.Context, ref string) (c project.Commit, 
 	return c, err
 }
 
-// Tips returns the commits that the refs of a repository point to, hidden ones included, each once and in byte order: what another machine need
-// not send.
+// Tips returns the commits that the refs of a repository point to, hidden ones included, each once and in byte order: another machine need not
+// send these.
 func (r *Repository) Tips(ctx context.Context) (out []project.Commit, err error) {
 	err = r.with(ctx, func(o *opened) error {
 		list, err := o.refs.List("refs/")
@@ -68,7 +68,8 @@ func (r *Repository) Tips(ctx context.Context) (out []project.Commit, err error)
 	return slices.Compact(out), err
 }
 
-// WritePack writes a pack that gives a repository with the commits have the commit want, and counts its objects; see upload.Pack.
+// WritePack writes a pack that adds the commit want to a repository that has the commits have, and returns the number of its objects; see
+// upload.Pack.
 func (r *Repository) WritePack(ctx context.Context, w io.Writer, want project.Commit, have []project.Commit) (objects int, err error) {
 	haves := make([]plumbing.Hash, 0, len(have))
 	for _, c := range have {
@@ -86,8 +87,8 @@ func (r *Repository) WritePack(ctx context.Context, w io.Writer, want project.Co
 }
 
 // TakePack stores a pack from another machine, nil for none, and points ref to commit, which the pack or the repository has. Every object
-// is checked as those of a push are, and nothing is published before complete, which may be nil, returns nil. Durable on return; after an
-// error nothing of the pack stays.
+// is checked like those of a push, and nothing is published before complete, which may be nil, returns nil. It is durable on return; after an
+// error nothing of the pack is kept.
 func (r *Repository) TakePack(ctx context.Context, in io.Reader, limits pack.Limits, commit project.Commit, ref string, complete func() error) error {
 	return r.change(ctx, func(o *opened) error {
 		db, err := r.all.objects(o)
@@ -140,7 +141,7 @@ func (r *Repository) ingest(ctx context.Context, o *opened, db *store.DB, in io.
 	return q.Migrate()
 }
 
-// wholeCommit refuses what is not there, or is not a commit.
+// wholeCommit refuses what does not exist, or is not a commit.
 func wholeCommit(objs store.Reader, commit project.Commit) error {
 	t, _, err := objs.Header(hashOf(commit))
 	switch {

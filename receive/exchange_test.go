@@ -13,7 +13,8 @@ import (
 	"corpus-git/project"
 )
 
-// What one repository packs another takes: only what it lacks, and nothing of it before all agreed.
+// One repository accepts what another packs: only what it lacks, and nothing of it is published
+// before everything is checked.
 func TestExchange(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()

@@ -24,8 +24,8 @@ type File struct {
 	Mode fs.FileMode
 }
 
-// FirstCommit stores a commit of files without parents. No ref moves: a deployment does that. Durable on return; maintenance removes it if
-// it is never deployed.
+// FirstCommit stores a commit of files without parents. No ref is moved; a deployment does that. It is durable on return; maintenance
+// removes it if it is never deployed.
 func (r *Repository) FirstCommit(ctx context.Context, files []File, by, message string, at time.Time) (c project.Commit, err error) {
 	err = r.change(ctx, func(o *opened) error {
 		db, err := r.all.objects(o)
@@ -36,7 +36,7 @@ func (r *Repository) FirstCommit(ctx context.Context, files []File, by, message 
 		if err != nil {
 			return err
 		}
-		// git ends a name at these.
+		// git ends a name at these characters.
 		by = strings.Join(strings.FieldsFunc(by, func(r rune) bool { return r < ' ' || r == '<' || r == '>' }), " ")
 		by = cmp.Or(by, "corpus-git")
 		who := fmt.Sprintf("%s <%s@localhost> %d +0000", by, strings.ReplaceAll(by, " ", "-"), at.Unix())
@@ -47,7 +47,7 @@ func (r *Repository) FirstCommit(ctx context.Context, files []File, by, message 
 	return c, err
 }
 
-// putTree stores a tree of files, whose names have slashes where folders begin.
+// putTree stores a tree of files, whose names contain slashes between folders.
 func putTree(db *store.DB, files []File) (plumbing.Hash, error) {
 	type entry struct {
 		name string

@@ -16,7 +16,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// go-git is what many bots push with. Push, refusal, failure, clone, shallow clone and fetch, over ssh with its own client.
+// Many bots push with go-git. This tests push, refusal, failure, clone, shallow clone and fetch, over ssh with its own
+// client.
 func TestGoGitClient(t *testing.T) {
 	w := newWorld(t)
 	auth := &gitssh.PublicKeys{User: "deploy", Signer: w.signer("marie")}
@@ -97,8 +98,8 @@ func TestGoGitClient(t *testing.T) {
 	require.Equal(t, head.String(), w.remoteRefs(dir)["refs/heads/main"])
 }
 
-// unlessClosing fetches again, a few times, where go-git closed its side after the server had ended the session in order:
-// it takes that for a failure, with any server.
+// unlessClosing fetches again, a few times, if go-git closed its side after the server had ended the session normally,
+// which it reports as a failure with any server.
 func unlessClosing(fetch func() error) error {
 	err := fetch()
 	for n := 0; n < 5 && err != nil && strings.Contains(err.Error(), "closing input: EOF"); n++ {

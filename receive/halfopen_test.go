@@ -19,8 +19,8 @@ import (
 	"corpus-git/receive/sshd"
 )
 
-// cable is a way to the server that can be cut: from then on nothing comes through in either direction, and neither end is told. So is a
-// connection whose other end lost its power, or whose packets a firewall drops.
+// cable is a way to the server that can be cut: from then on nothing passes in either direction, and neither end is notified. A connection whose
+// other end lost power, or whose packets a firewall drops, behaves the same.
 type cable struct {
 	addr string
 	cut  func()
@@ -106,8 +106,8 @@ func (w *world) logged(want ...string) {
 	}, time.Minute, 5*time.Millisecond, "%q in the log", want)
 }
 
-// hurried lets a victim in under limits of its own: those that set makes short, and others that are too long to matter. Who is there already, and who
-// comes later, has the server's.
+// hurried accepts a victim with its own limits: those that set makes short, and others that are too long to matter. Earlier and later connections
+// have the server's limits.
 func (w *world) hurried(set func(l *sshd.Limits), come func()) {
 	l := sshd.Limits{LoginGrace: time.Hour, Idle: time.Hour, Keepalive: time.Hour, Answer: time.Hour, ReadIdle: time.Hour, WriteIdle: time.Hour}
 	set(&l)
@@ -116,8 +116,8 @@ func (w *world) hurried(set func(l *sshd.Limits), come func()) {
 	w.server.SetLimits(sshd.Limits{})
 }
 
-// Peers that vanish without a word, wherever in a conversation they are, are found, put out and logged with the limit's key. What they
-// began is swept, but a deployment, which goes on; and a push that runs meanwhile notices nothing.
+// Peers that vanish without notice, at any point of a conversation, are detected, disconnected and logged with the limit's key. What they began is
+// removed, except a deployment, which continues; a push that runs meanwhile is not affected.
 func TestHalfOpenConnections(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.server.Log = zerolog.New(w.log) })
 	other := w.clone("other", "app/project.git")
@@ -194,7 +194,7 @@ func TestHalfOpenConnections(t *testing.T) {
 				require.Fail(t, "the push came to no deployment", said.String())
 			}
 		})
-		// Its ssh would wait for ever, too.
+		// Its ssh would wait forever, too.
 		defer func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); <-ended }()
 		c.cut()
 		require.Eventually(t, func() bool { return strings.Count(w.log.String(), "limits.keepalive_timeout") > before }, time.Minute, 5*time.Millisecond)
@@ -205,8 +205,8 @@ func TestHalfOpenConnections(t *testing.T) {
 	})
 }
 
-// A client that asks for much and reads nothing, but answers keepalives, is put out, with a line in the log; a push that runs meanwhile
-// notices nothing, and who reads on is served.
+// A client that requests much and reads nothing, but answers keepalives, is disconnected, with a line in the log; a push that runs meanwhile is not
+// affected, and clients that keep reading are served.
 func TestClientThatDoesNotRead(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.server.Log = zerolog.New(w.log) })
 	dir := w.clone("a", "app/project.git")
@@ -258,7 +258,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	w.logged("session ended", `"key":"marie"`)
 }
 
-// A session that waits for input for too long says so in the log.
+// A session that waits too long for input is logged.
 func TestSilentSessionIsLogged(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.server.Log = zerolog.New(w.log) })
 	dir := w.clone("a", "app/project.git")

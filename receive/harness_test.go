@@ -166,7 +166,7 @@ type projects struct {
 	repos *receive.Repositories
 	mu    sync.Mutex
 	all   map[project.Name]receive.Settings
-	// looked are the names that were looked up.
+	// looked holds the names that were looked up.
 	looked []project.Name
 }
 
@@ -196,7 +196,7 @@ func (p *projects) set(name project.Name, s receive.Settings) {
 	p.mu.Unlock()
 }
 
-// echo is a receive.Commands that says what it was given.
+// echo is a receive.Commands that prints what it was given.
 type echo struct{}
 
 func (echo) Run(ctx context.Context, who access.Identity, argv []string, stdin io.Reader, stdout, stderr io.Writer, term sshd.Terminal) int {
@@ -307,7 +307,7 @@ func (w *world) addProject(name project.Name) {
 	require.NoError(w.t, w.projects.Create(context.Background(), access.Identity{}, name))
 }
 
-// newKey makes a key pair; name "" adds it to nothing.
+// newKey generates a key pair; with name "" it is not added.
 func (w *world) newKey(name string, admin bool) (file string) {
 	w.t.Helper()
 	file = w.writeKey(name)
@@ -337,7 +337,7 @@ func (w *world) sshArgs(key string) []string {
 		"-o", "UserKnownHostsFile=" + w.path("known_hosts"), "-o", "GlobalKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=yes", "-o", "SendEnv=CORPUS_COLOR", "-p", w.port}
 }
 
-// outcome is how a client ended.
+// outcome is the result of a client.
 type outcome struct {
 	exit int
 	out  string
@@ -379,7 +379,7 @@ func (w *world) gitCmd(key, dir string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// git runs git as marie and wants it to succeed.
+// git runs git as marie, which must succeed.
 func (w *world) git(dir string, args ...string) string {
 	w.t.Helper()
 	o := finish(w.t, w.gitCmd("marie", dir, args...))

@@ -110,15 +110,16 @@ func treeBytes(lines ...treeLine) []byte {
 	return b.Bytes()
 }
 
-// send pushes a pack as the raw protocol has it and gives the whole answer.
+// send pushes a pack with the raw protocol and returns the whole answer.
 func (w *world) send(old, tip string, data []byte) outcome {
 	cmd := w.ssh("marie", "git-receive-pack 'app/project.git'")
 	cmd.Stdin = strings.NewReader(pkt(old+" "+tip+" refs/heads/main\x00 report-status") + "0000" + string(data))
 	return finish(w.t, cmd)
 }
 
-// Each file of testdata/hostile is one attack with its story: how the pack is made, and what is to be said. All of them are sent over ssh to a server
-// with a live branch. What is wrong is said, nothing is deployed, no byte of it stays, and the branch is where it was. See hostilecase_test.go.
+// Each file of testdata/hostile is one attack with its description: how the pack is made, and the expected message. All of them are sent over ssh to
+// a server with a live branch. The error is reported, nothing is deployed, no byte of it is kept, and the branch does not move. See
+// hostilecase_test.go.
 func TestHostilePushes(t *testing.T) {
 	w := newWorld(t, func(w *world) {
 		w.service.PackLimits = pack.Limits{PackBytes: 4 << 20, Objects: 5000, ObjectBytes: 8 << 20, DeltaBytes: 1 << 20, DeltaDepth: 50, TotalBytes: 64 << 20}
@@ -171,7 +172,7 @@ func TestHostilePushes(t *testing.T) {
 	require.NotEqual(t, live, tip)
 }
 
-// stored is a deflate stream of stored blocks (RFC 1951, 3.2.4) with the checksum of zlib left out: it is never reached.
+// stored is a deflate stream of stored blocks (RFC 1951, 3.2.4) without the checksum of zlib, which is never reached.
 func stored(data []byte) (out []byte) {
 	for len(data) > 0 {
 		n := min(len(data), 65535)

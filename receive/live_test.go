@@ -12,7 +12,8 @@ import (
 	"corpus-git/receive"
 )
 
-// Live says what Deployed and Get say, from packed-refs too, and leaves a repository as it is: not even what a crash left is swept.
+// Live returns the same as Deployed and Get, also from packed-refs, and does not change the repository: not even what a crash left
+// is removed.
 func TestLive(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()

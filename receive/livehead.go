@@ -9,11 +9,11 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// maxHeadFile bounds what is read of a file below a working copy's .git.
+// maxHeadFile limits how much is read of a file below a working copy's .git.
 const maxHeadFile = 4 << 20
 
 // liveHead returns the commit checked out in a working copy according to its .git, the zero hash if there is none. The project's user owns
-// the folder: nothing outside of it is read, and nothing in it can block the reader.
+// the folder: nothing outside it is read, and nothing in it can block the reader.
 func liveHead(dir string) plumbing.Hash {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

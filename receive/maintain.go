@@ -21,19 +21,19 @@ import (
 
 // Maintenance says what Maintain may do.
 type Maintenance struct {
-	// Packs and Loose are how many of them may exist before they are consolidated; PackRefs the same for loose refs.
+	// Packs and Loose are the numbers of packs and loose objects that may exist before they are consolidated; PackRefs is the same for loose refs.
 	Packs, Loose, PackRefs int
 	// All consolidates everything, however little there is to gain.
 	All bool
-	// Grace is the age from which an object that nothing refers to is removed; 0 removes none.
+	// Grace is the age at which an object that nothing refers to is removed; 0 removes none.
 	Grace time.Duration
-	// Every is the least time between two searches for such objects; 0 searches now. A search walks all of history.
+	// Every is the minimum time between two searches for such objects; 0 searches now. A search walks all of history.
 	Every time.Duration
 	// DryRun changes nothing.
 	DryRun bool
-	// Pause is called before each 256 KiB or so of work; its error aborts it.
+	// Pause is called before about every 256 KiB of work; its error aborts the work.
 	Pause func(context.Context) error
-	// Idle is called when objects are about to be removed and nobody uses the repository; its error, that a deployment of the project runs,
+	// Idle is called when objects are about to be removed and the repository is not in use; its error, which means that a deployment of the project is running,
 	// keeps them. It does not block. nil is never an error.
 	Idle func(context.Context) error
 }
@@ -43,7 +43,7 @@ type Maintained struct {
 	store.Maintained
 	// Refs counts the refs that were packed.
 	Refs int
-	// Searched reports that objects were looked for that nothing refers to.
+	// Searched reports whether objects that nothing refers to were searched for.
 	Searched bool
 	// Submodules is what was done to the repositories of its submodules.
 	Submodules submodule.Maintained
@@ -55,16 +55,16 @@ func (m Maintained) Changed() bool {
 	return m.Maintained.Changed() || m.Refs > 0 || m.Submodules.Changed()
 }
 
-// prunedMark is the file below objects/info whose time is that of the last search for objects that nothing refers to.
+// prunedMark is the file below objects/info whose modification time is that of the last search for objects that nothing refers to.
 const prunedMark = "corpus-git.pruned"
 
-// aloneWait is how long maintenance waits until nobody uses a repository.
+// aloneWait is how long maintenance waits until a repository is not in use.
 const aloneWait = 5 * time.Second
 
 // Maintain consolidates a repository's packs, loose objects and refs, and removes objects that nothing refers to; then it does the same to
 // the repositories of its submodules, and drops commits there that no ref needs. See store.DB.Maintain for what is durable when. The caller
-// prevents deployments of the project meanwhile, or lets Pause report them. Pushes that only store, and fetches, continue; objects are
-// removed while there are none, else the error is fault.Busy. Only one Maintain of a repository may run at a time.
+// prevents deployments of the project meanwhile, or lets Pause report them. Fetches, and pushes that only store, continue; objects are removed while there are none, otherwise
+// the error is fault.Busy. Only one Maintain of a repository may run at a time.
 func (r *Repository) Maintain(ctx context.Context, o Maintenance) (m Maintained, err error) {
 	now := r.all.now()
 	change := r.change
@@ -95,7 +95,7 @@ func (r *Repository) Maintain(ctx context.Context, o Maintenance) (m Maintained,
 		if m.Refs, err = g.refs.Pack(refs.Packing{More: o.PackRefs, Hidden: hiddenRefs, DryRun: o.DryRun, Peel: func(h plumbing.Hash) (plumbing.Hash, error) {
 			end, _, err := object.Peel(db, h)
 			if end == h || errors.Is(err, store.ErrNotFound) {
-				end, err = plumbing.ZeroHash, nil // no tag, or a broken ref
+				end, err = plumbing.ZeroHash, nil // not a tag, or a broken ref
 			}
 			return end, err
 		}}); err != nil {
@@ -120,7 +120,7 @@ func (r *Repository) Maintain(ctx context.Context, o Maintenance) (m Maintained,
 // hiddenRefs stay loose: every deployment creates and deletes some.
 const hiddenRefs = "refs/corpus/"
 
-// idle is f where o.Idle has nothing against it.
+// idle returns f with a preceding call of o.Idle, whose error prevents it.
 func (o Maintenance) idle(ctx context.Context, f func() error) func() error {
 	if o.Idle == nil {
 		return f
@@ -138,7 +138,7 @@ func (o Maintenance) repack() store.Repack {
 	return store.Repack{ID: "maintenance", Packs: o.Packs, Loose: o.Loose, All: o.All, DryRun: o.DryRun, Pause: o.Pause}
 }
 
-// search is when objects that nothing needs are looked for in a repository of a submodule.
+// search determines when unneeded objects are searched for in a repository of a submodule.
 func (o Maintenance) search(now time.Time) func(dir string, done bool) (bool, error) {
 	return func(dir string, done bool) (bool, error) {
 		if done {
@@ -148,7 +148,7 @@ func (o Maintenance) search(now time.Time) func(dir string, done bool) (bool, er
 	}
 }
 
-// maintainRecipes is Maintain for the repositories of recipes from elsewhere: KeepRecipes says which commits stay.
+// maintainRecipes is Maintain for the repositories of recipes from elsewhere: KeepRecipes determines which commits are kept.
 func (r *Repository) maintainRecipes(ctx context.Context, g *opened, o Maintenance, now time.Time) (submodule.Maintained, error) {
 	m, err := submodule.Maintain(ctx, r.recipesDir(), submodule.Upkeep{
 		Repack: o.repack(), Grace: o.Grace, Now: r.all.Now, Search: o.search(now),
@@ -160,7 +160,7 @@ func (r *Repository) maintainRecipes(ctx context.Context, g *opened, o Maintenan
 	return m, err
 }
 
-// maintainSubmodules is Maintain for the repositories of a repository's submodules. Users of one of them use g too.
+// maintainSubmodules is Maintain for the repositories of a repository's submodules. A user of one of them also uses g.
 func (r *Repository) maintainSubmodules(ctx context.Context, g *opened, db *store.DB, o Maintenance, now time.Time) (submodule.Maintained, error) {
 	dir, _ := r.modulesDir()
 	walked := map[plumbing.Hash]bool{}
@@ -219,12 +219,12 @@ func (r *Repository) maintainSubmodules(ctx context.Context, g *opened, db *stor
 // BrokenRef is a ref that can't be read, or whose objects are incomplete.
 type BrokenRef struct {
 	Name string
-	// Err names the object that is missing or of the wrong type; it matches refs.ErrCorrupt where the ref itself can't be read.
+	// Err names the object that is missing or of the wrong type; it matches refs.ErrCorrupt if the ref itself can't be read.
 	Err error
 }
 
-// BrokenRefs lists the refs of the repository at dir, hidden ones included, that cannot be read or whose objects are not all there. It reads all of history once, and no files'
-// contents. It changes nothing, and may run beside the process that owns the repository.
+// BrokenRefs lists the refs of the repository at dir, hidden ones included, that cannot be read or whose objects are incomplete. It reads all of history once, but no contents
+// of files. It changes nothing, and may run at the same time as the process that owns the repository.
 func BrokenRefs(ctx context.Context, dir string) (out []BrokenRef, err error) {
 	db, err := store.Open(dir, store.Options{KeepQuarantine: func(string) bool { return true }})
 	if err != nil {
@@ -248,7 +248,7 @@ func BrokenRefs(ctx context.Context, dir string) (out []BrokenRef, err error) {
 	if err := store.Connected(ctx, db, store.Connect{Tips: tips}); err == nil || ctx.Err() != nil {
 		return out, ctx.Err()
 	}
-	// Find out which ones: what an intact one reaches is not read again for the next.
+	// Find out which ones: what an intact ref reaches is not read again for the next.
 	var whole []plumbing.Hash
 	for _, ref := range list {
 		err := store.Connected(ctx, db, store.Connect{Tips: []plumbing.Hash{ref.Hash}, Refs: whole})
@@ -264,7 +264,7 @@ func BrokenRefs(ctx context.Context, dir string) (out []BrokenRef, err error) {
 	return out, nil
 }
 
-// tips returns what refs, a detached HEAD, and the working copy refer to: in dev the working copy may be a failed tree that no branch has.
+// tips returns what refs, a detached HEAD, and the working copy refer to: in dev the working copy may be a failed tree that is on no branch.
 func (r *Repository) tips(g *opened) ([]plumbing.Hash, error) {
 	list, err := g.refs.List("refs/")
 	if err != nil {
@@ -340,8 +340,8 @@ func (r *Repositories) alone(ctx context.Context, o *opened, f func() error) err
 	}
 }
 
-// Due reports, cheaply, whether Maintain has something to do: from the folder of packs, one folder of loose objects, and the time of the
-// last search, of the repository and of those of its submodules. It opens none. A missing one is not due.
+// Due reports, at little cost, whether Maintain has something to do: from the folder of packs, one folder of loose objects, and the time of the last search, of the repository
+// and of those of its submodules. It opens no repository. A missing one is not due.
 func (r *Repository) Due(o Maintenance) (bool, error) {
 	due, err := r.all.due(r.Dir(), o)
 	if due || err != nil {

@@ -16,7 +16,8 @@ import (
 	"corpus-git/receive"
 )
 
-// A commit that no ref names any more goes, but not while a deployment goes on, nor while a working copy has it checked out.
+// A commit that no ref names any more is removed, but not while a deployment is running, nor while a working copy has it
+// checked out.
 func TestMaintainSparesWhatIsInUse(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
@@ -60,7 +61,7 @@ func TestMaintainSparesWhatIsInUse(t *testing.T) {
 			require.NoError(t, os.Remove(filepath.Join(filepath.Dir(head), name)))
 		}
 	}
-	// What a project writes there instead keeps nothing, and holds up nothing.
+	// What a project writes there instead does not keep any objects, and does not block.
 	require.NoError(t, unix.Mkfifo(head, 0o644))
 	m, err := w.repos.Open("app", project.Code).Maintain(ctx, receive.Maintenance{All: true, Grace: 1, DryRun: true})
 	require.NoError(t, err)

@@ -12,19 +12,19 @@ import (
 	"corpus-git/project"
 )
 
-// Share says how much of a path belongs to a part of a commit.
+// Share says how much of a path is included in a part of a commit.
 type Share int
 
-// Values of Share: nothing, decided path by path below it, everything.
+// Values of Share: nothing, decided for each path below it, everything.
 const (
 	None Share = iota
 	Some
 	Whole
 )
 
-// Part stores a commit with a part of another one's files, with that one's author and dates, and no parents, since its history would show
+// Part stores a commit with a part of another one's files, with the same author and dates, and no parents, since its history would show
 // the rest. share decides for each path, with slashes; Some for a file means nothing. The same files of the same commit give the same
-// commit. No ref moves. Durable on return; maintenance removes it if no ref reaches it.
+// commit. No ref is moved. It is durable on return; maintenance removes it if no ref reaches it.
 func (r *Repository) Part(ctx context.Context, of project.Commit, share func(path string) Share) (c project.Commit, err error) {
 	err = r.change(ctx, func(o *opened) error {
 		db, err := r.all.objects(o)
@@ -61,7 +61,7 @@ func (r *Repository) Part(ctx context.Context, of project.Commit, share func(pat
 	return c, err
 }
 
-// partOf stores what stays of a tree at a path; left counts its entries.
+// partOf stores the included part of a tree at a path; left counts its entries.
 func partOf(db *store.DB, h plumbing.Hash, at string, share func(string) Share) (part plumbing.Hash, left int, err error) {
 	data, err := object.Get(db, h, plumbing.TreeObject)
 	if err != nil {

@@ -54,7 +54,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// ssh://host//NAME/project.git comes with two slashes; git's own server takes it for the same.
+// ssh://host//NAME/project.git has two slashes; git's own server treats it as the same.
 func TestSlashesBeforeAName(t *testing.T) {
 	for _, in := range []string{"//app/project.git", "///app", "//srv/projects/app/git/project.git"} {
 		n, r, err := receive.ParsePath("/srv", in)

@@ -20,20 +20,20 @@ import (
 // HandOver configures how git itself, when it receives a push by the path of a repository, passes it to the server; see package handover.
 // The zero value writes no hooks.
 type HandOver struct {
-	// Program is ours, Socket the server's; both absolute.
+	// Program is the path of our program, Socket that of the server's socket; both are absolute.
 	Program, Socket string
 }
 
-// hookMark is in all hooks that we write, to recognise them.
+// hookMark is contained in all hooks that we write, so that they can be recognised.
 const hookMark = "# Written by corpus-git, and again where it differs: a push that comes to git itself is for the server to take."
 
-// procReceive makes git's receive-pack run the hook proc-receive in place of moving refs, and accept push options: git-config(1).
+// procReceive makes git's receive-pack run the hook proc-receive instead of moving refs, and accept push options: git-config(1).
 const procReceive = `[receive]
 	procReceiveRefs = refs
 	advertisePushOptions = true
 `
 
-// handOver writes the hooks of a repository, and the part of its configuration that makes git run them. Idempotent.
+// handOver writes the hooks of a repository, and the part of its configuration that makes git run them. It is idempotent.
 func (r *Repository) handOver(dir string) error {
 	if r.all.HandOver.Program == "" {
 		return nil
@@ -74,12 +74,12 @@ func (r *Repository) handOver(dir string) error {
 	return vfs.WriteFileAtomic(f, path, append(old, procReceive...), 0o644)
 }
 
-// shellWord quotes a text for a shell: POSIX Shell Command Language, 2.2.2.
+// shellWord quotes a string for a shell: POSIX Shell Command Language, 2.2.2.
 func shellWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// ReceiveAt receives a push that came to git itself, in the repository at dir, from a user who may use the server's socket. With check it
-// only reports whether there is such a repository that accepts pushes. Errors before the conversation are written to errw; the result is
-// the exit status.
+// ReceiveAt receives a push that git itself received, in the repository at dir, from a user who may use the server's socket. With check
+// it only reports whether there is such a repository that accepts pushes. Errors before the conversation are written to errw; the result
+// is the exit status.
 func (s *Service) ReceiveAt(ctx context.Context, who access.Identity, dir string, check bool, in io.Reader, out, errw io.Writer) int {
 	fail := func(name project.Name, err error) int {
 		s.record(ctx, who, "push", name, quotedPath(dir), err)

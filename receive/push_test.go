@@ -36,7 +36,7 @@ func TestGoodPush(t *testing.T) {
 	require.True(t, strings.HasPrefix(ds[0].Pusher.Fingerprint, "SHA256:"))
 	require.Empty(t, w.quarantines("app", project.Code))
 
-	// Once more, with what changed; then with a history that shares nothing.
+	// Again, with a change; then with an unrelated history.
 	second := w.commit(dir, "README", "two\n")
 	o = w.push("marie", dir, "prod", "main")
 	require.Zero(t, o.exit, o.all())
@@ -153,7 +153,7 @@ func TestFirstBranchIsKnownBeforeItExists(t *testing.T) {
 	w.deployer.set(see)
 	require.Equal(t, 1, w.push("marie", dir, "prod", "main").exit)
 	require.Equal(t, "ref: refs/heads/main\n", <-heads)
-	// It failed, so nothing is decided.
+	// It failed, so the deployed branch is not decided yet.
 	o := w.push("marie", dir, "prod", "main:master")
 	require.Equal(t, 1, o.exit)
 	require.Contains(t, o.err, "rolled back")
@@ -196,8 +196,8 @@ func TestAtomic(t *testing.T) {
 	require.Len(t, w.remoteRefs(dir), 3)
 }
 
-// With --atomic a branch was deployed although another ref could not be stored, which was seen afterwards. All of them are checked and locked before anything
-// runs.
+// With --atomic a branch was deployed although another ref could not be stored, which was found out afterwards. All of them are checked and locked before
+// anything runs.
 func TestAtomicIsCheckedBeforeItDeploys(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("a", "app/project.git")
@@ -218,7 +218,7 @@ func TestAtomicIsCheckedBeforeItDeploys(t *testing.T) {
 		require.Len(t, w.deployer.started(), runs, story)
 		require.Equal(t, map[string]string{"HEAD": was, "refs/heads/main": was, "refs/tags/d": was}, w.remoteRefs(dir), story)
 	}
-	// A ref that somebody else is changing.
+	// A ref that is locked by somebody else.
 	lock := filepath.Join(w.repos.Open("app", project.Code).Dir(), "refs", "tags", "late.lock")
 	require.NoError(t, os.WriteFile(lock, nil, 0o644))
 	o := w.push("marie", dir, "--atomic", "prod", "main", "HEAD:refs/tags/late")
@@ -226,7 +226,7 @@ func TestAtomicIsCheckedBeforeItDeploys(t *testing.T) {
 	require.Len(t, w.deployer.started(), runs)
 	require.NoError(t, os.Remove(lock))
 
-	// While it is deployed, nobody takes the tag's name.
+	// While it is being deployed, the tag's name is locked.
 	var during error
 	w.deployer.set(func(d project.Deployment, log *event.Log) project.Result {
 		during = w.repos.Open("app", project.Code).CompareAndSwap(context.Background(), project.Change{Ref: "refs/tags/late", New: project.Commit(was)})
@@ -237,7 +237,7 @@ func TestAtomicIsCheckedBeforeItDeploys(t *testing.T) {
 	require.ErrorContains(t, during, "being changed by somebody else")
 	require.Equal(t, next, w.remoteRefs(dir)["refs/tags/late"])
 
-	// A deployment that fails stores nothing beside it, and leaves no lock.
+	// A deployment that fails stores no other refs, and leaves no lock.
 	failed := w.commit(dir, "README", "three\n")
 	w.deployer.set(broken)
 	o = w.push("marie", dir, "--atomic", "prod", "main", "HEAD:refs/tags/later")
@@ -248,7 +248,7 @@ func TestAtomicIsCheckedBeforeItDeploys(t *testing.T) {
 	require.NotEqual(t, failed, w.remoteRefs(dir)["refs/heads/main"])
 }
 
-// Without --atomic a ref may be refused after the deployment, for somebody took its name meanwhile: what is live stays, and the push says so.
+// Without --atomic a ref may be refused after the deployment, because its name was taken meanwhile: what is live stays live, and the push reports that.
 func TestRefusedBesideWhatWasDeployed(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("a", "app/project.git")
@@ -265,7 +265,7 @@ func TestRefusedBesideWhatWasDeployed(t *testing.T) {
 	require.Equal(t, map[string]string{"HEAD": next, "refs/heads/main": next, "refs/tags/late": was, "refs/tags/good": next}, w.remoteRefs(dir))
 }
 
-// git push prod main main:main names a branch twice: refused by ref, as git does, and nothing runs.
+// git push prod main main:main names a branch twice: refused for each ref, as in git, and nothing runs.
 func TestBranchNamedTwice(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("a", "app/project.git")
@@ -278,7 +278,7 @@ func TestBranchNamedTwice(t *testing.T) {
 	require.Empty(t, w.remoteRefs(dir))
 }
 
-// libgit2 sends what a branch is at already as a command from a commit to itself: there is nothing to do, as in git.
+// libgit2 sends an unchanged branch as a command from a commit to itself: there is nothing to do, as in git.
 func TestPushOfWhatIsThere(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("a", "app/project.git")
@@ -308,7 +308,7 @@ func TestRedeploy(t *testing.T) {
 	require.Len(t, ds, 3)
 	require.Equal(t, project.TriggerRedeploy, ds[1].Trigger)
 	require.Equal(t, project.Change{}, ds[1].Change)
-	// Another commit goes the way of the branch.
+	// Another commit is deployed like a push of the branch.
 	next := w.commit(dir, "README", "two\n")
 	o = w.push("marie", dir, "prod", "HEAD:refs/deploy/now")
 	require.Zero(t, o.exit, o.all())
@@ -392,7 +392,7 @@ func TestShallowPush(t *testing.T) {
 	require.Contains(t, o.err, "git fetch --unshallow")
 	require.Empty(t, w.deployer.started())
 	require.Empty(t, w.quarantines("app", project.Code))
-	// Where the server has what is missing, a shallow clone may push.
+	// If the server has what is missing, a shallow clone may push.
 	require.Zero(t, w.push("marie", dir, "prod", "main").exit)
 	w.commit(shallow, "README", "four\n")
 	o = w.push("marie", shallow, "prod", "main")
@@ -496,7 +496,7 @@ func TestManyPushesAtOnce(t *testing.T) {
 	require.Len(t, w.deployer.started(), projects*pushes)
 }
 
-// Two clones push to one branch at once: the one that comes second hears so, and what the first brought stays.
+// Two clones push to one branch at once: the second one is told so, and the result of the first stays.
 func TestTwoPushesAtOnce(t *testing.T) {
 	w := newWorld(t)
 	one := w.clone("one", "app/project.git")
@@ -516,7 +516,7 @@ func TestTwoPushesAtOnce(t *testing.T) {
 	require.Eventually(t, func() bool { return len(w.deployer.started()) == 3 }, 20*time.Second, 5*time.Millisecond)
 	release()
 	o1, o2 := <-done, <-second
-	// Which of the two swaps first is the Deployer's matter; this one has no line to wait in. Exactly one wins.
+	// Which of the two moves the ref first is up to the Deployer; this one has no queue. Exactly one wins.
 	require.Equal(t, 1, o1.exit+o2.exit, o1.all()+o2.all())
 	if o1.exit == 0 {
 		require.Equal(t, first, w.remoteRefs(one)["refs/heads/main"])

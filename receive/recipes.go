@@ -13,8 +13,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// RecipeTip returns the commit that a branch or tag means now in a repository elsewhere, under the rules that submodules have; fault.Busy where
-// trying again may help, else fault.Refused.
+// RecipeTip returns the commit that a branch or tag now points to in a repository elsewhere, under the same rules as for submodules; the error is
+// fault.Busy if trying again may help, otherwise fault.Refused.
 func (r *Repository) RecipeTip(ctx context.Context, url, rev string, want project.SubmoduleRequest) (project.Commit, error) {
 	s, _, err := r.resolver(r.recipesDir(), 0o700, want)
 	if err != nil {
@@ -30,14 +30,15 @@ func (r *Repository) RecipeTip(ctx context.Context, url, rev string, want projec
 	return project.Commit(h.String()), nil
 }
 
-// RecipeTree returns the files of a commit of a repository elsewhere, fetched if it is not here, under the rules that submodules have. Gitlinks in it
-// are empty folders. What was fetched is durable. It is valid until ctx ends. One that is not Offline at a time for each project.
+// RecipeTree returns the files of a commit of a repository elsewhere, fetched if it is missing, under the same rules as for submodules. Gitlinks in
+// it are empty folders. What was fetched is durable. The file system is valid until ctx ends. Only one call that is not Offline may run at a time for
+// each project.
 func (r *Repository) RecipeTree(ctx context.Context, url string, c project.Commit, want project.SubmoduleRequest) (fs.FS, error) {
 	s, _, err := r.resolver(r.recipesDir(), 0o700, want)
 	if err != nil {
 		return nil, err
 	}
-	o, err := r.acquire() // removing objects waits for its users
+	o, err := r.acquire() // removing objects waits until this use ends
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +62,7 @@ func (r *Repository) RecipeTree(ctx context.Context, url string, c project.Commi
 	return tree, nil
 }
 
-// KeepRecipes keeps these of the commits that RecipeTree fetched, and lets maintenance remove the others.
+// KeepRecipes keeps the given commits among those that RecipeTree fetched, and allows maintenance to remove the others.
 func (r *Repository) KeepRecipes(keep map[project.Commit]bool) error {
 	return submodule.Keep(r.recipesDir(), func(h plumbing.Hash) bool { return keep[project.Commit(h.String())] })
 }

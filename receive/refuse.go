@@ -21,8 +21,8 @@ const (
 	gitArchive                 // git archive --remote: sends its arguments, and waits for an answer
 )
 
-// listenerOf tells the kind from the command. Git appends the path of the repository to whatever --upload-pack or --receive-pack names; a
-// terminal carries no pkt-lines.
+// listenerOf determines the kind from the command. Git appends the path of the repository to the command of --upload-pack or
+// --receive-pack; a terminal carries no pkt-lines.
 func (s *Service) listenerOf(sess *sshd.Session) listener {
 	argv, err := Words(sess.Command)
 	if err != nil || len(argv) == 0 || sess.Terminal.Pty || sess.Subsystem != "" {
@@ -44,8 +44,8 @@ func (s *Service) listenerOf(sess *sshd.Session) listener {
 // archiveArguments limits what is read of a git archive --remote before it is answered.
 const archiveArguments = 1000
 
-// Refuse sends a client the reason of a refusal, and returns the exit status. A git client shows what comes in its own protocol; with words
-// on standard error it would add that the connection broke. It is for sshd.Server, too.
+// Refuse sends a client the reason for a refusal, and returns the exit status. A git client shows messages in its own protocol; after a
+// message on standard error it would add that the connection broke. It is for sshd.Server, too.
 func (s *Service) Refuse(sess *sshd.Session, err error) int { return s.refuse(sess, err) }
 
 func (s *Service) refuse(sess *sshd.Session, err error) int {
@@ -61,7 +61,7 @@ func (s *Service) refuse(sess *sshd.Session, err error) int {
 	var werr error
 	switch s.listenerOf(sess) {
 	case gitClient:
-		// gitprotocol-pack(5): an ERR line may come instead of the advertisement; git prints it as "fatal: remote error: …".
+		// gitprotocol-pack(5): an ERR line may be sent instead of the advertisement; git prints it as "fatal: remote error: …".
 		werr = pktline.NewWriter(sess.Stdout).Errorf("%s%s", err, hint)
 	case gitArchive:
 		// It reads only after it has sent all of its arguments.

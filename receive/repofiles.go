@@ -21,13 +21,13 @@ import (
 	"corpus-git/receive/session"
 )
 
-// config is that of a repository that is pushed to.
+// config is the configuration of a repository that is pushed to.
 const config = store.Config + `[receive]
 	autogc = false
 `
 
-// Create creates the bare repository if it is missing, and missing parts of it. Idempotent; durable on return. made reports that there was
-// none. The pillar's is readable by its owner only; fixperms may change that.
+// Create creates the bare repository if it is missing, and missing parts of it. It is idempotent, and durable on return. made reports that
+// there was none. The pillar's repository is readable by its owner only; fixperms may change that.
 func (r *Repository) Create(ctx context.Context) (made bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
@@ -95,8 +95,8 @@ func (r *Repositories) reader(o *opened, in project.Incoming) (store.Reader, err
 	return i.Reader(), nil
 }
 
-// Tree returns a commit's files; objects of in, which may be nil, are seen. The repository stays open until ctx ends, and the file
-// system is good until then.
+// Tree returns a commit's files; objects in in, which may be nil, are visible. The repository stays open, and the file system valid, until
+// ctx ends.
 func (r *Repository) Tree(ctx context.Context, c project.Commit, in project.Incoming) (fs.FS, error) {
 	o, err := r.acquire()
 	if err != nil {
@@ -117,7 +117,7 @@ func (r *Repository) Tree(ctx context.Context, c project.Commit, in project.Inco
 }
 
 // Checkout checks a published commit out into a working copy, on the deployed branch and with the repository's tags. With Submodules.Fetch
-// the submodules that Submodules found are checked out; otherwise their folders are empty. Re-runnable; durable on return.
+// the submodules that Submodules found are checked out; otherwise their folders are empty. It can be repeated, and is durable on return.
 func (r *Repository) Checkout(ctx context.Context, want project.Checkout) (project.CheckoutStats, error) {
 	var out project.CheckoutStats
 	err := r.change(ctx, func(o *opened) error {
@@ -211,7 +211,7 @@ func (r *Repository) TryCheckout(ctx context.Context, want project.Checkout, in 
 
 // Refresh updates the index of the working copy dir after the deployment itself changed owners and modes: then the next Checkout, and an
 // operator's git status, need not read those files again. It is called after fixperms; files whose content may have changed since Checkout
-// are left to be compared. A folder that is not a checkout is ignored. It changes only the index.
+// are still compared later. A folder that is not a checkout is ignored. It changes only the index.
 func (r *Repository) Refresh(ctx context.Context, dir string) error {
 	if _, err := project.ParseName(string(r.name)); err != nil {
 		return err
@@ -234,7 +234,7 @@ func overwritten(p checkout.Paths) string {
 	return text
 }
 
-// maxPaths is how many paths a Description names.
+// maxPaths is the maximum number of paths in a Description.
 const maxPaths = 20
 
 // Describe compares two commits; old may be "".

@@ -11,7 +11,7 @@ import (
 	"corpus-git/project"
 )
 
-// Get returns the commit a ref points to, "" if it does not exist.
+// Get returns the commit that a ref points to, "" if it does not exist.
 func (r *Repository) Get(ctx context.Context, ref string) (c project.Commit, err error) {
 	err = r.with(ctx, func(o *opened) error {
 		h, err := o.refs.Get(ref)
@@ -22,14 +22,14 @@ func (r *Repository) Get(ctx context.Context, ref string) (c project.Commit, err
 }
 
 // CompareAndSwap moves one ref if it is still at c.Old; c.Old "" creates and c.New "" deletes. A ref with another value is fault.Refused, a
-// locked one fault.Busy. Durable on return.
+// locked one fault.Busy. It is durable on return.
 func (r *Repository) CompareAndSwap(ctx context.Context, c project.Change) error {
 	return r.change(ctx, func(o *opened) error {
 		return explainRef(o.refs.CompareAndSwap(c.Ref, hashOf(c.Old), hashOf(c.New)))
 	})
 }
 
-// explainRef classifies an error of changing a ref.
+// explainRef classifies an error from changing a ref.
 func explainRef(err error) error {
 	var moved *refs.ConflictError
 	var locked *refs.LockedError
@@ -73,7 +73,7 @@ func (r *Repository) Stage(ctx context.Context, changes []project.Change) (proje
 	return &staged{Prepared: p, end: end}, nil
 }
 
-// staged ends the use of the repository with the changes.
+// staged holds the repository in use until the changes have ended.
 type staged struct {
 	*refs.Prepared
 	end func()
@@ -91,7 +91,7 @@ func (s *staged) Abort() {
 	s.end()
 }
 
-// Deployed returns the deployed ref: HEAD's, once it exists; "" before the first deployment.
+// Deployed returns the deployed ref: the one that HEAD names, once it exists; "" before the first deployment.
 func (r *Repository) Deployed(ctx context.Context) (ref string, err error) {
 	err = r.with(ctx, func(o *opened) (err error) {
 		ref, err = o.deployed()
@@ -100,7 +100,7 @@ func (r *Repository) Deployed(ctx context.Context) (ref string, err error) {
 	return ref, err
 }
 
-// Head returns the ref that HEAD names, whether it exists or not; refs/heads/master where it names none.
+// Head returns the ref that HEAD names, whether it exists or not; refs/heads/master if it names none.
 func (r *Repository) Head(ctx context.Context) (ref string, err error) {
 	err = r.with(ctx, func(o *opened) (err error) {
 		if ref, err = o.refs.Head(); err == nil && ref == "" {
@@ -160,7 +160,7 @@ func (o *opened) deployed() (string, error) {
 	return head, nil
 }
 
-// SetDeployed makes ref the deployed one: the repository's HEAD. Durable on return.
+// SetDeployed makes ref the deployed one: the repository's HEAD. It is durable on return.
 func (r *Repository) SetDeployed(ctx context.Context, ref string) error {
 	return r.change(ctx, func(o *opened) error {
 		if head, err := o.refs.Head(); err == nil && head == ref {
@@ -170,7 +170,7 @@ func (r *Repository) SetDeployed(ctx context.Context, ref string) error {
 	})
 }
 
-// List returns the refs below prefix, hidden ones included, without broken ones (BrokenRefs has them).
+// List returns the refs below prefix, hidden ones included, without broken ones (see BrokenRefs).
 func (r *Repository) List(ctx context.Context, prefix string) (map[string]project.Commit, error) {
 	out := map[string]project.Commit{}
 	err := r.with(ctx, func(o *opened) error {

@@ -18,21 +18,21 @@ import (
 	"corpus-git/project/underway"
 )
 
-// Repositories are the bare repositories of all projects. Its exported fields are set before use. One process owns them at a time:
-// leftovers of a crash are removed when a repository is first opened.
+// Repositories are the bare repositories of all projects. The exported fields are set before use. One process owns the repositories at
+// a time: leftovers of a crash are removed when a repository is first opened.
 type Repositories struct {
 	Root layout.Root
-	// FS is where refs and configuration are written; nil is the machine's file system.
+	// FS is the file system to which refs and configuration are written; nil means the machine's.
 	FS vfs.FS
-	// Now is the clock; nil is time.Now.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// MaxOpen is how many unused repositories stay open. Default 128.
+	// MaxOpen is the number of unused repositories that stay open. Default 128.
 	MaxOpen int
-	// MaxFiles is how many files and folders a commit may have to be checked out. Default 1,048,576.
+	// MaxFiles is the maximum number of files and folders of a commit that is checked out. Default 1,048,576.
 	MaxFiles int
-	// Submodule is how submodules are fetched; nil fetches none from this server's projects and over ssh.
+	// Submodule returns how submodules are fetched; nil fetches none from this server's projects or over ssh.
 	Submodule func() SubmoduleSettings
-	// Underway records the projects in whose repositories something is being written; nil records none.
+	// Underway records the projects in whose repositories something is being written; nil means that none are recorded.
 	Underway *underway.Markers
 	// HandOver makes git itself pass pushes on to the server.
 	HandOver HandOver
@@ -40,7 +40,8 @@ type Repositories struct {
 
 	mu   sync.Mutex
 	open map[key]*opened
-	// known are the repositories whose refs were swept in this process, by their folder's inode; cleared those whose objects were too.
+	// known are the repositories whose refs were swept in this process, by their folder's inode; cleared are those whose objects were
+	// swept, too.
 	known, cleared map[key]inode
 	clock          uint64
 }
@@ -52,7 +53,7 @@ type key struct {
 
 type inode struct{ dev, ino uint64 }
 
-// repository is one that is open.
+// opened is an open repository.
 type opened struct {
 	key   key
 	dir   string
@@ -60,17 +61,18 @@ type opened struct {
 	refs  *refs.Store
 
 	opening sync.Mutex
-	// db is open once objects were needed: most users read refs only.
+	// db is opened when objects are first needed: most users only read refs.
 	db *store.DB
 
 	users int
 	used  uint64
-	stale bool // its folder missing, or another one: closed when the last user leaves
-	// shut is set while one user must be alone, and closed when others may continue.
+	stale bool // its folder is missing or was replaced: closed by the last user
+	// shut is set while one user needs exclusive use, and closed when others may continue.
 	shut chan struct{}
 }
 
-// Open returns the handle of a repository, whether it exists or not: each call on it opens the repository, or uses the open one.
+// Open returns the handle of a repository, whether it exists or not: each call on the handle opens the repository, or uses the open
+// one.
 func (r *Repositories) Open(name project.Name, repo project.Repo) *Repository {
 	return &Repository{all: r, name: name, repo: repo}
 }
@@ -82,7 +84,7 @@ func (r *Repositories) fs() vfs.FS {
 	return r.FS
 }
 
-// objects opens the object database of a repository that is in use, or gives the open one.
+// objects opens the object database of a repository that is in use, or returns the open one.
 func (r *Repositories) objects(o *opened) (*store.DB, error) {
 	o.opening.Lock()
 	defer o.opening.Unlock()
@@ -131,7 +133,7 @@ func (r *Repositories) release(o *opened) {
 	r.evict()
 }
 
-// drop takes a repository out of the open ones. r.mu is held.
+// drop removes a repository from the open ones. r.mu is held.
 func (r *Repositories) drop(o *opened) {
 	delete(r.open, o.key)
 	if o.users == 0 {
@@ -147,7 +149,7 @@ func (r *Repositories) close(o *opened) {
 	}
 }
 
-// end closes what is open of an unused repository.
+// end closes everything that is open for an unused repository.
 func (o *opened) end() error {
 	o.opening.Lock()
 	defer o.opening.Unlock()
@@ -157,7 +159,7 @@ func (o *opened) end() error {
 	return o.db.Close()
 }
 
-// evict closes those that were not used for longest. r.mu is held.
+// evict closes the repositories that have been unused for the longest time. r.mu is held.
 func (r *Repositories) evict() {
 	most := r.MaxOpen
 	if most <= 0 {
@@ -173,7 +175,7 @@ func (r *Repositories) evict() {
 		}
 	}
 	slices.SortFunc(idle, func(a, b *opened) int { return cmp.Compare(a.used, b.used) })
-	// A few more than necessary, so that the next ones find room.
+	// A few more than necessary, so that there is room for the next ones.
 	for _, o := range idle[:min(len(idle), len(r.open)-most+most/8)] {
 		r.drop(o)
 	}
@@ -194,7 +196,7 @@ func (r *Repositories) Forget(name project.Name) {
 	}
 }
 
-// Close closes all repositories. Nothing may use them any more.
+// Close closes all repositories. They must no longer be in use.
 func (r *Repositories) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -28,7 +28,7 @@ func TestRepositories(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, ref, "nothing deploys before the first push")
 
-	// What was pushed is seen through its Incoming, and through nothing else, before it is published.
+	// Before it is published, what was pushed is visible only through its Incoming.
 	w.deployer.set(func(d project.Deployment, log *event.Log) project.Result {
 		return live(d, log)
 	})
@@ -120,7 +120,7 @@ func TestRepositoriesAreClosedAndForgotten(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	// A project that is destroyed and made again is another repository.
+	// A project that is destroyed and created again has a different repository.
 	dir := w.clone("a", "app/project.git")
 	require.Zero(t, w.push("marie", dir, "prod", "main").exit)
 	require.NoError(t, os.RemoveAll(w.repos.Open("app", project.Code).Dir()))

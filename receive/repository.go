@@ -15,7 +15,7 @@ import (
 	"corpus-git/project"
 )
 
-// Repository is a handle on one bare repository of a project. It keeps nothing open, and may be used by any goroutine; a call is
+// Repository is a handle on one bare repository of a project. It keeps nothing open, and may be used by any goroutine; calls return
 // fault.Refused if there is no such repository, except for Create and Exists.
 type Repository struct {
 	all  *Repositories
@@ -23,10 +23,10 @@ type Repository struct {
 	repo project.Repo
 }
 
-// Project is whose repository it is.
+// Project returns the project that the repository belongs to.
 func (r *Repository) Project() project.Name { return r.name }
 
-// Kind is which of the project's repositories it is.
+// Kind returns which of the project's repositories it is.
 func (r *Repository) Kind() project.Repo { return r.repo }
 
 // Dir returns the folder of a repository.
@@ -78,7 +78,7 @@ func (r *Repository) acquire() (*opened, error) {
 		if o.inode == id {
 			return r.all.use(o), nil
 		}
-		r.all.drop(o) // the project was destroyed and made again
+		r.all.drop(o) // the project was destroyed and created again
 	}
 	o := &opened{key: k, dir: dir, inode: id, refs: &refs.Store{Dir: dir, FS: r.all.FS, Keep: pinFolders()}}
 	if r.all.known[k] != id {
@@ -98,7 +98,7 @@ func (r *Repository) acquire() (*opened, error) {
 	return o, nil
 }
 
-// pinFolders returns those of the refs that each deployment creates and deletes.
+// pinFolders returns the folders of the refs that each deployment creates and deletes.
 func pinFolders() []string {
 	return []string{"refs/corpus", "refs/corpus/archives", "refs/corpus/deployments"}
 }
@@ -115,8 +115,8 @@ func (r *Repository) sweep(s *refs.Store) error {
 	return err
 }
 
-// Sweep removes what a crash left in a repository: quarantines, locks and incomplete files. The first use of each does so too; this is for
-// unused ones. It opens the repository only if there is something to remove. Call it before anything else uses Repositories.
+// Sweep removes what a crash left in a repository: quarantines, locks and incomplete files. The first use of a repository does so too;
+// this is for unused ones. It opens the repository only if there is something to remove. Call it before anything else uses Repositories.
 func (r *Repository) Sweep() error {
 	dir := r.Dir()
 	list, err := names(filepath.Join(dir, "objects"))
@@ -132,7 +132,7 @@ func (r *Repository) Sweep() error {
 	return r.sweep(&refs.Store{Dir: dir, FS: r.all.FS})
 }
 
-// change opens a repository for one call that writes, and records that: a crash in it leaves something.
+// change opens a repository for one call that writes, and records that, since a crash during it leaves something behind.
 func (r *Repository) change(ctx context.Context, f func(*opened) error) error {
 	return r.with(ctx, func(o *opened) error {
 		over, err := r.all.Underway.Begin(r.name)

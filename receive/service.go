@@ -27,7 +27,7 @@ import (
 )
 
 // Commands runs the commands of a client that are not git's: the verbs of the command line. argv is empty for a client without a command,
-// which is shown its identity and the projects that it may push. The result is the exit status.
+// which is shown its identity and the projects that it may push to. The result is the exit status.
 type Commands interface {
 	Run(ctx context.Context, who access.Identity, argv []string, stdin io.Reader, stdout, stderr io.Writer, term sshd.Terminal) (exit int)
 }
@@ -39,7 +39,7 @@ type Access interface {
 	Used(ctx context.Context, fingerprint string) error
 }
 
-// Settings is what receiving needs to know of a project.
+// Settings is what receiving needs to know about a project.
 type Settings struct {
 	// RemoteLess projects have no repositories.
 	RemoteLess bool
@@ -69,25 +69,25 @@ type Service struct {
 	Deployer session.Deployer
 	Commands Commands
 	Audit    Audit
-	// Find resolves the prefix of a deployment's ID for refs/rollback; nil passes the prefix to the Deployer as it is.
+	// Find resolves the prefix of a deployment's ID for refs/rollback; with nil the prefix is passed to the Deployer as it is.
 	Find func(ctx context.Context, name project.Name, prefix string) (project.ID, error)
-	// Signatures verifies signed pushes; nil takes none.
+	// Signatures verifies signed pushes; nil accepts none.
 	Signatures *signed.Verifier
-	// Prefix is how people run the server's commands over SSH, "ssh -p 2222 deploy@server", for the hints that they read; nil leaves hints as they are.
+	// Prefix returns how people run the server's commands over SSH, "ssh -p 2222 deploy@server", for use in hints; nil leaves hints as they are.
 	Prefix func() string
-	// Visible are the projects that an identity may know of, for suggestions after a typing error; nil has none.
+	// Visible returns the projects that an identity may know of, for suggestions after a typo; nil means none.
 	Visible func(ctx context.Context, who access.Identity) ([]string, error)
 	// CreateOnPush lets the first push of an admin to a new valid name create the project.
 	CreateOnPush bool
-	// Version is ours, for the agent capability.
+	// Version is our version, for the agent capability.
 	Version string
-	// Limits bound a push, PackLimits its pack, UploadLimits a fetch. Zero fields have defaults.
+	// Limits limit a push, PackLimits its pack, UploadLimits a fetch. Zero fields mean the defaults.
 	Limits       session.Limits
 	PackLimits   pack.Limits
 	UploadLimits upload.Limits
-	// Keepalive and Still are session.Push's.
+	// Keepalive and ProgressAfter are those of session.Push.
 	Keepalive, ProgressAfter time.Duration
-	// NewID names quarantines and pushes; nil is project.NewID.
+	// NewID names quarantines and pushes; nil means project.NewID.
 	NewID func() project.ID
 	Now   func() time.Time
 	Log   zerolog.Logger
@@ -145,7 +145,7 @@ func (s *Service) Serve(ctx context.Context, sess *sshd.Session) int {
 	return s.Commands.Run(ctx, sess.Identity, argv, sess.Stdin, sess.Stdout, sess.Stderr, sess.Terminal)
 }
 
-// isShell reports whether a word is the name of a shell, or of a program that runs another one.
+// isShell reports whether a word is the name of a shell, or of a program that runs another program.
 func isShell(word string) bool {
 	switch word {
 	case "sh", "bash", "dash", "zsh", "ksh", "csh", "tcsh", "fish", "sudo", "su", "env", "exec":
@@ -259,7 +259,7 @@ func (s *Service) newID() string {
 }
 
 // allowed decides whether an identity may push to, or fetch from, a repository. Without permission on a project the answer is always the
-// same, whether it exists or not, and nothing is looked up for it, so that its timing reveals nothing either.
+// same, whether it exists or not, and nothing is looked up about it, so that its timing reveals nothing either.
 func (s *Service) allowed(ctx context.Context, who access.Identity, name project.Name, repo project.Repo, push bool) (Settings, error) {
 	want := project.Read
 	switch {
@@ -319,7 +319,7 @@ func (s *Service) allowed(ctx context.Context, who access.Identity, name project
 	return settings, s.unknown(ctx, who, name)
 }
 
-// unknown is the only answer about a project that does not exist, or that the identity may not know of.
+// unknown returns the only answer about a project that does not exist, or that the identity may not know of.
 func (s *Service) unknown(ctx context.Context, who access.Identity, name project.Name) error {
 	hint := "ssh without a command lists the projects that you can push to; an administrator can grant more permissions"
 	if meant := s.suggestProject(ctx, who, name); meant != "" {
@@ -328,7 +328,7 @@ func (s *Service) unknown(ctx context.Context, who access.Identity, name project
 	return fault.New(fault.Refused, "", "no project %s, or %s has no permission on it", name, who.Name).WithHint("%s", hint)
 }
 
-// suggestProject returns the project that was probably meant by a name, of those that the identity may know of; "" is none.
+// suggestProject returns the project that was probably meant by a name, among those that the identity may know of; "" if there is none.
 func (s *Service) suggestProject(ctx context.Context, who access.Identity, name project.Name) string {
 	if s.Visible == nil {
 		return ""
@@ -340,7 +340,7 @@ func (s *Service) suggestProject(ctx context.Context, who access.Identity, name 
 	return nearest.To(string(name), slices.DeleteFunc(all, func(n string) bool { return n == string(name) }))
 }
 
-// ensure creates the repository where it is missing. A remote-less project has none.
+// ensure creates the repository if it is missing. A remote-less project has none.
 func (r *Repository) ensure(ctx context.Context, settings Settings) error {
 	if settings.RemoteLess {
 		return fault.New(fault.Refused, "", "%s has no remotes: it is deployed by hand", r.name).WithHint("run  corpus-git deploy %s  on the machine", r.name)

@@ -10,7 +10,7 @@ import (
 	"corpus-git/receive/signed"
 )
 
-// Signed verifies the signature of a commit, or of a tag of it where tag is given: the tag's counts where it is good. Objects of in, which may be nil, are
+// Signed verifies the signature of a commit, or of its tag if tag is given: the tag's signature counts if it is good. Objects in in, which may be nil, are
 // used too.
 func (r *Repository) Signed(ctx context.Context, v *signed.Verifier, tag, commit project.Commit, in project.Incoming, what signed.For) (s demands.Signature, err error) {
 	err = r.with(ctx, func(o *opened) error {

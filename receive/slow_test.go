@@ -32,7 +32,7 @@ func (w *world) dial() net.Conn {
 	return c
 }
 
-// closed waits until the server has hung up, and gives what it said before.
+// closed waits until the server has closed the connection, and returns what it sent before.
 func closed(t *testing.T, c net.Conn) string {
 	t.Helper()
 	require.NoError(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
@@ -42,8 +42,8 @@ func closed(t *testing.T, c net.Conn) string {
 	return string(said)
 }
 
-// Clients that connect and then print nothing, or not enough, are put out after a while: before a version, in the middle of one, after
-// it, in the key exchange, before a key is offered. Meanwhile a push runs as if they were not there.
+// Clients that connect and then send nothing, or not enough, are disconnected after a while: before a version, in the middle of one,
+// after it, in the key exchange, before a key is offered. Meanwhile a push runs unaffected.
 func TestSlowLoris(t *testing.T) {
 	w := newWorld(t, func(w *world) {
 		w.server.Limits = sshd.Limits{LoginGrace: 5 * time.Second, Idle: 5 * time.Second}
@@ -67,7 +67,7 @@ func TestSlowLoris(t *testing.T) {
 		require.NoError(t, err)
 		conns[story] = c
 	}
-	// One that says a byte a time: the time to log in counts from the first to the last.
+	// A client that sends one byte at a time: the login deadline covers all of them.
 	drip := w.dial()
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
@@ -84,7 +84,7 @@ func TestSlowLoris(t *testing.T) {
 		}
 	})
 	conns["a byte at a time"] = drip
-	// One that shook hands and never logs in, and one that logged in and opens no session.
+	// A client that completes the key exchange and never logs in, and one that logged in and opens no session.
 	asking := make(chan struct{})
 	go func() {
 		c, err := net.Dial("tcp", w.addr)
@@ -134,7 +134,7 @@ func (w *world) signer(key string) ssh.Signer {
 	return s
 }
 
-// A pack that comes a byte at a time is taken; one that stops coming is given up, and leaves nothing.
+// A pack that arrives a byte at a time is accepted; one that stops arriving is abandoned, and leaves nothing behind.
 func TestSlowPack(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.server.Limits = sshd.Limits{ReadIdle: 5 * time.Second} })
 	dir := w.clone("a", "app/project.git")
@@ -178,7 +178,7 @@ func TestSlowPack(t *testing.T) {
 	require.Len(t, w.deployer.started(), 1)
 }
 
-// A thousand connections that do nothing: those over the limits are told so and put out, who pushes is served.
+// A thousand connections that do nothing: those over the limits are told so and disconnected, and a pusher is served.
 func TestManyIdleConnections(t *testing.T) {
 	const many = 1000
 	// Both ends of each are in this process.
@@ -198,7 +198,7 @@ func TestManyIdleConnections(t *testing.T) {
 	var idle []net.Conn
 	for range many {
 		c := w.dial()
-		// Its version reports that it was let in.
+		// The server's version shows that the connection was accepted.
 		require.NoError(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
 		b := make([]byte, 4)
 		_, err := io.ReadFull(c, b)
@@ -213,15 +213,15 @@ func TestManyIdleConnections(t *testing.T) {
 	o := <-push
 	require.Zero(t, o.exit, o.all())
 	require.Equal(t, 1, strings.Count(w.log.String(), `"level":"warn"`), "one line for fifty that were turned away: %s", w.log)
-	// When they go, others come in.
+	// When they disconnect, others are accepted.
 	for _, c := range idle {
 		require.NoError(t, c.Close())
 	}
 	require.Eventually(t, func() bool { return w.push("marie", dir, "prod", "HEAD:refs/deploy/now").exit == 0 }, time.Minute, 20*time.Millisecond)
 }
 
-// Somebody tries keys. After some tries the source is turned away, with one line in the log and in the audit for many
-// tries; a push that runs from the same source is not disturbed, and after the penalty it may come again.
+// Somebody tries keys. After some attempts the source is refused, with one line in the log and in the audit log for many attempts; a
+// running push from the same source is not disturbed, and after the penalty the source is accepted again.
 func TestKeyGuessing(t *testing.T) {
 	start := time.Now()
 	var later atomic.Int64
@@ -266,7 +266,7 @@ func TestKeyGuessing(t *testing.T) {
 	require.Zero(t, o.exit, o.all())
 }
 
-// heldPush starts a push whose deployment waits for release; how it ended comes through the channel.
+// heldPush starts a push whose deployment waits for release; its outcome is sent on the channel.
 func (w *world) heldPush(dir string) (push <-chan outcome, release func()) {
 	began, release := w.hold()
 	ended := make(chan outcome, 1)

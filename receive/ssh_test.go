@@ -37,7 +37,8 @@ func TestNoRightNoKnowledge(t *testing.T) {
 		}
 	}
 	require.Len(t, texts, 1, "one answer for all")
-	// The time that an answer takes told an unknown project from a forbidden one, whose settings were read: neither is looked up.
+	// The response time revealed whether a project was unknown or forbidden, because the settings of the latter were read: now
+	// neither is looked up.
 	w.projects.mu.Lock()
 	require.Empty(t, w.projects.looked)
 	w.projects.mu.Unlock()
@@ -136,7 +137,8 @@ func TestCommands(t *testing.T) {
 	require.Equal(t, "Hello marie pty=true term=xterm\r\n", o.out)
 }
 
-// Some clients are told the path of git's programs on the server, as sshd needs it, and some people look for a shell.
+// Some clients are configured with the path of git's programs on the server, as sshd needs it, and some users try to open a
+// shell.
 func TestProgramsByTheirPath(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("a", "app/project.git")
@@ -181,7 +183,7 @@ func TestNothingElse(t *testing.T) {
 	require.Contains(t, o.all(), "without a terminal")
 }
 
-// hold makes deployments wait until they are let go; the end of the test lets them go too.
+// hold makes deployments wait until they are released; the end of the test releases them, too.
 func (w *world) hold() (began chan struct{}, release func()) {
 	began, goOn := make(chan struct{}), make(chan struct{})
 	release = sync.OnceFunc(func() { close(goOn) })
@@ -351,7 +353,7 @@ func TestShutdown(t *testing.T) {
 	cmd := w.gitCmd("marie", dir, "push", "prod", "main")
 	go func() { done <- finish(t, cmd) }()
 	<-began
-	// A connection that was there before: sessions on it are refused, in git's own words to git.
+	// An existing connection: new sessions on it are refused, in git's own words to git.
 	sock, err := os.MkdirTemp("", "sock") // a socket's path must be short
 	require.NoError(t, err)
 	defer os.RemoveAll(sock)
@@ -383,7 +385,7 @@ func TestShutdown(t *testing.T) {
 	require.NoError(t, <-down)
 }
 
-// A client that was stopped reads nothing more. The deployment it started does not wait for it.
+// A stopped client reads nothing more. The deployment that it started does not wait for it.
 func TestStoppedClientHoldsUpNothing(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("a", "app/project.git")

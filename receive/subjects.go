@@ -7,7 +7,8 @@ import (
 	"corpus-git/project"
 )
 
-// Subjects returns the subject and the author of commits. Those that the repository does not have, or not any more, are left out.
+// Subjects returns the subject and the author of commits. Commits that the repository does not have, or no longer has, are
+// omitted.
 func (r *Repository) Subjects(ctx context.Context, commits []project.Commit) (map[project.Commit]project.Subject, error) {
 	out := map[project.Commit]project.Subject{}
 	err := r.with(ctx, func(o *opened) error {

@@ -22,28 +22,28 @@ import (
 	"corpus-git/receive/submodule"
 )
 
-// SubmoduleSettings is what fetching submodules needs to know of the server.
+// SubmoduleSettings is what fetching submodules needs to know about the server.
 type SubmoduleSettings struct {
-	// Hosts are those that may be asked, empty for all; Timeout bounds each fetch.
+	// Hosts are the hosts that may be contacted, empty for all; Timeout limits each fetch.
 	Hosts   []string
 	Timeout time.Duration
-	// Mirrors are where else to look first: see submodule.Resolver.
+	// Mirrors are tried first: see submodule.Resolver.
 	Mirrors []string
-	// Limits bound each pack.
+	// Limits limits each pack.
 	Limits pack.Limits
-	// HTTP asks web servers.
+	// HTTP is used for web servers.
 	HTTP http.Client
 	// Agent is our name and version.
 	Agent string
-	// MayRead reports whether a pusher may read a repository of this server. nil lets nobody.
+	// MayRead reports whether a pusher may read a repository of this server. nil means that nobody may.
 	MayRead func(ctx context.Context, who project.Pusher, name project.Name, repo project.Repo) (bool, error)
-	// Home is the home folder of a system user, where the ssh key for other servers is; "" if there is none. nil has none.
+	// Home returns the home folder of a system user, which holds the ssh key for other servers; "" if there is none. nil means none.
 	Home func(user string) string
-	// Here reports whether host:port is this server's own address. nil knows none.
+	// Here reports whether host:port is this server's own address. nil means that none is.
 	Here func(hostport string) bool
 }
 
-// modulesDir returns the folder of the repositories of submodules, and its mode: the pillar's are for its owner alone.
+// modulesDir returns the folder of the repositories of submodules, and its mode: those of the pillar are accessible to its owner only.
 func (r *Repository) modulesDir() (string, uint32) {
 	p := r.all.Root.Project(string(r.name))
 	if r.repo == project.PillarRepo {
@@ -52,9 +52,9 @@ func (r *Repository) modulesDir() (string, uint32) {
 	return p.Modules(), 0o755
 }
 
-// Submodules finds the submodules of a commit, fetches missing ones, and returns the commit's files with theirs in their places; nil where
-// no submodule of the commit has a URL. Objects of in, which may be nil, are used too. The error names the submodule: fault.Busy where
-// trying again may help, else fault.Refused. What was fetched is durable. The file system is valid until ctx ends. One at a time for each
+// Submodules finds the submodules of a commit, fetches missing ones, and returns the commit's files with those of the submodules at their paths; nil if no
+// submodule of the commit has a URL. Objects in in, which may be nil, are used too. The error names the submodule: fault.Busy if trying again may help,
+// otherwise fault.Refused. What was fetched is durable. The file system is valid until ctx ends. Only one call may run at a time for each
 // project, except for offline ones.
 func (r *Repository) Submodules(ctx context.Context, c project.Commit, in project.Incoming, want project.SubmoduleRequest) (fs.FS, error) {
 	o, err := r.acquire()
@@ -107,7 +107,7 @@ func (r *Repository) Submodules(ctx context.Context, c project.Commit, in projec
 	return tree, nil
 }
 
-// resolver fetches into a folder of repositories.
+// resolver returns a Resolver that fetches into a folder of repositories.
 func (r *Repository) resolver(dir string, mode uint32, want project.SubmoduleRequest) (*submodule.Resolver, SubmoduleSettings, error) {
 	var set SubmoduleSettings
 	if r.all.Submodule != nil {
@@ -124,7 +124,7 @@ func (r *Repository) resolver(dir string, mode uint32, want project.SubmoduleReq
 	return s, set, err
 }
 
-// bases is where relative URLs lead from: what the project says, or its own place on this server.
+// bases returns the addresses that relative URLs are relative to: what the project sets, or its own address on this server.
 func bases(name project.Name, repo project.Repo, base string) ([]submodule.Address, error) {
 	if base == "" {
 		return submodule.LocalBases(fmt.Sprintf("/%s/%s.git", name, repo)), nil
@@ -139,7 +139,7 @@ func bases(name project.Name, repo project.Repo, base string) ([]submodule.Addre
 	return []submodule.Address{a}, nil
 }
 
-// local returns a repository of this server as the source of a submodule. Without read permission the answer is that of a missing one.
+// local returns a repository of this server as the source of a submodule. Without read permission the answer is the same as for a missing one.
 func (r *Repositories) local(ctx context.Context, path string, who project.Pusher, set SubmoduleSettings) (*submodule.Project, error) {
 	name, repo, err := ParsePath(r.Root, path)
 	if err != nil {
@@ -187,7 +187,7 @@ func peelCommit(rd tree.Objects, h plumbing.Hash) (plumbing.Hash, tree.Facts, er
 	return f.Commit, f, err
 }
 
-// modules finds what is here of a commit's submodules. The caller closes the set.
+// modules finds the submodules of a commit that are stored. The caller closes the set.
 func (r *Repository) modules(ctx context.Context, rd tree.Objects, id plumbing.Hash) (*submodule.Set, error) {
 	dir, _ := r.modulesDir()
 	dir, err := filepath.Abs(dir)
@@ -197,13 +197,13 @@ func (r *Repository) modules(ctx context.Context, rd tree.Objects, id plumbing.H
 	return (&submodule.Resolver{Dir: dir, Offline: true, Now: r.all.Now}).Resolve(ctx, rd, id)
 }
 
-// describeLinks adds what changes in submodules that are here to what changes in a commit.
+// describeLinks adds the changes in stored submodules to the changes of a commit.
 func (r *Repository) describeLinks(ctx context.Context, links []tree.LinkChange, d *project.Description) error {
 	dir, _ := r.modulesDir()
 	return describeLinks(ctx, dir, links, "", d)
 }
 
-// describeLinks says of each submodule below prefix, which is among the paths already, from which commit to which it goes.
+// describeLinks adds, for each submodule below prefix that is already among the paths, its old and new commit.
 func describeLinks(ctx context.Context, dir string, links []tree.LinkChange, prefix string, d *project.Description) error {
 	show := func(h plumbing.Hash) string {
 		if h.IsZero() {
@@ -239,7 +239,7 @@ func describeLinks(ctx context.Context, dir string, links []tree.LinkChange, pre
 	return nil
 }
 
-// describeLink adds what changes in one submodule, and gives the changes of its own ones.
+// describeLink adds the changes in one submodule, and returns the changes of its own submodules.
 func describeLink(ctx context.Context, objs tree.Objects, l tree.LinkChange, at string, d *project.Description) ([]tree.LinkChange, error) {
 	from := l.Old
 	if ok, err := objs.Has(from); err != nil {
@@ -261,7 +261,7 @@ func describeLink(ctx context.Context, objs tree.Objects, l tree.LinkChange, at 
 	return diff.Links, nil
 }
 
-// RefuseLFS is fault.Refused where a file of a commit, or of its submodules that are here, is a pointer of git-lfs. Objects of in, which may be nil, are seen.
+// RefuseLFS returns fault.Refused if a file of a commit, or of its stored submodules, is a git-lfs pointer. Objects in in, which may be nil, are visible.
 func (r *Repository) RefuseLFS(ctx context.Context, c project.Commit, in project.Incoming) error {
 	return r.with(ctx, func(o *opened) error {
 		rd, err := r.all.reader(o, in)

@@ -6,11 +6,11 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// maxWords bounds the words of one command.
+// maxWords limits the number of words of one command.
 const maxWords = 1000
 
 // Words splits a command line as a shell does: blanks separate words, quotes and backslashes keep them together (POSIX Shell Command
-// Language, 2.2 Quoting). Nothing is expanded: a character with a special meaning to a shell is an error outside of quotes, and so is an
+// Language, 2.2 Quoting). Nothing is expanded: a character with a special meaning to a shell is an error outside quotes, and so is an
 // unclosed quote. git quotes paths in single quotes, a quote itself as '\”.
 func Words(s string) ([]string, error) {
 	w := words{s: s}
@@ -47,7 +47,7 @@ func (w *words) end() error {
 	return nil
 }
 
-// next takes one character, or one quoted text.
+// next reads one character, or one quoted string.
 func (w *words) next() error {
 	c := w.s[w.i]
 	w.i++
@@ -84,7 +84,7 @@ func (w *words) next() error {
 	return nil
 }
 
-// doubleQuoted takes the rest of a text in double quotes, where a backslash keeps its meaning before " and \ only, as
+// doubleQuoted reads the rest of a string in double quotes, where a backslash is special before " and \ only, since
 // nothing else is special here.
 func (w *words) doubleQuoted() error {
 	for w.i < len(w.s) {

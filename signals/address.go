@@ -33,16 +33,16 @@ func (s *Store) Path(id project.ID, wait, name string) string {
 	return Prefix + string(id) + "/" + wait + "/" + url.PathEscape(name) + "/" + s.Secret(id, wait, name)
 }
 
-// ErrForged is the cause where this server did not make an address.
+// ErrForged is the cause if this server did not create an address.
 var ErrForged = fault.New(fault.Refused, "signal", "this is no address of a signal")
 
-// Address is a parsed address that this server made.
+// Address is a parsed address that this server created.
 type Address struct {
 	Deployment project.ID
 	Wait, Name string
 }
 
-// Parse parses a path; one that this server did not make is ErrForged.
+// Parse parses a path; one that this server did not create is ErrForged.
 func (s *Store) Parse(path string) (Address, error) {
 	parts := strings.Split(strings.TrimPrefix(path, Prefix), "/")
 	if len(parts) != 4 {

@@ -15,16 +15,16 @@ import (
 	"corpus-git/project"
 )
 
-// Status is what a signal says.
+// Status is the status of a signal.
 type Status string
 
-// The statuses, as Heat's.
+// The statuses, as in Heat.
 const (
 	Success Status = "SUCCESS"
 	Failure Status = "FAILURE"
 )
 
-// Bounds of one signal.
+// Limits of one signal.
 const (
 	MaxBody   = 64 << 10
 	maxData   = 16 << 10
@@ -33,13 +33,13 @@ const (
 
 // Given is what a sender sends. Empty fields are not set.
 type Given struct {
-	// Name is that of the address, ID the sender's own.
+	// Name is the name in the address, ID is chosen by the sender.
 	Name   string
 	ID     string
 	Status Status
 	Reason string
 	Data   json.RawMessage
-	// By is who sends it, for people.
+	// By is the sender, for people.
 	By string
 }
 
@@ -55,7 +55,7 @@ type Answer struct {
 	Missing  []string `json:"missing"`
 }
 
-// Progress says how far the wait is: "1 of 3 signals, missing: 2, 3".
+// Progress describes the progress of the wait: "1 of 3 signals, missing: 2, 3".
 func (a Answer) Progress() string { return progress(a.Received, a.Count, a.Missing) }
 
 // Parse parses the body of a request: nothing, or a JSON object with status, reason, data and id. The names of AWS's cfn-signal (Status,
@@ -143,9 +143,9 @@ func (g Given) digest() string {
 	return string(h.Sum(nil))
 }
 
-// Signal counts a signal for a wait, of the deployment id or for "" of the project's newest deployment with a wait of that name. A repeated
-// one is not counted again. One that comes too late, and one that differs from an earlier one of the same sender, is fault.Conflict.
-// Durable on return.
+// Signal counts a signal for a wait, of the deployment id or, for "", of the project's newest deployment with a wait of that name. A
+// repeated signal is not counted again. One that arrives too late, and one that differs from an earlier one of the same sender, is
+// fault.Conflict. It is durable on return.
 func (s *Store) Signal(ctx context.Context, name project.Name, id project.ID, wait string, g Given) (Answer, error) {
 	found, err := s.newest(ctx, Filter{Project: name, Deployment: id, Wait: wait})
 	if err != nil {
@@ -206,7 +206,7 @@ func (s *Store) signal(ctx context.Context, found WaitStatus, g Given) (Answer, 
 	return c.answer(true), nil
 }
 
-// kept returns what is stored of the data of a signal: nothing if it contains a secret.
+// kept returns the data of a signal as stored: nothing if it contains a secret.
 func (c *current) kept(data json.RawMessage) string {
 	if c.hide(string(data)) != string(data) {
 		return "null"

@@ -17,12 +17,12 @@ import (
 	"corpus-git/project"
 )
 
-// State is where a wait is.
+// State is the state of a wait.
 type State string
 
 // The states.
 const (
-	// Open: signals are accepted, and nothing waits for them yet.
+	// Open: signals are accepted, and nothing is waiting for them yet.
 	Open State = "open"
 	// Waiting: the deployment is paused.
 	Waiting   State = "waiting"
@@ -34,9 +34,9 @@ const (
 // Ended reports whether the wait accepts no more signals.
 func (s State) Ended() bool { return s != Open && s != Waiting }
 
-// Signal is one that counts.
+// Signal is a signal that was counted.
 type Signal struct {
-	// Name is that of the address, or of the place that it took; ID is who the sender said that it is, Name where it said nothing.
+	// Name is the name in the address, or of the place that it took; ID is the sender's ID, or Name if it sent none.
 	Name   string    `json:"name"`
 	ID     string    `json:"id"`
 	Status Status    `json:"status"`
@@ -48,7 +48,7 @@ type Signal struct {
 	data   json.RawMessage
 }
 
-// WaitStatus is a wait for people.
+// WaitStatus is the status of a wait, for people.
 type WaitStatus struct {
 	Deployment project.ID   `json:"deployment"`
 	Project    project.Name `json:"project"`
@@ -56,17 +56,17 @@ type WaitStatus struct {
 	Step       string       `json:"step,omitempty"`
 	State      State        `json:"state"`
 	Reason     string       `json:"reason,omitempty"`
-	// Count is how many signals complete it; Missing are the names of those that were not received.
+	// Count is the number of signals that complete it; Missing are the names of those not received yet.
 	Count    int       `json:"count"`
 	Received []Signal  `json:"received"`
 	Missing  []string  `json:"missing"`
 	Since    time.Time `json:"since"`
-	// Until is when it fails; zero where nothing waits yet.
+	// Until is when it fails; zero if nothing is waiting yet.
 	Until time.Time `json:"until,omitzero"`
 	Ended time.Time `json:"ended,omitzero"`
 }
 
-// Document is what waits --json prints.
+// Document is printed by waits --json.
 type Document struct {
 	Version int          `json:"version"`
 	Waits   []WaitStatus `json:"waits"`
@@ -83,7 +83,7 @@ func progress(received, count int, missing []string) string {
 	return text
 }
 
-// few returns the first of some names, and how many more there are.
+// few returns the first of some names, and the number of the others.
 func few(names []string) string {
 	const most = 10
 	if len(names) <= most {
@@ -107,7 +107,7 @@ type current struct {
 	changed chan struct{}
 }
 
-// Store is the waits of all deployments. Its methods may be called by several goroutines.
+// Store holds the waits of all deployments. Its methods may be called by several goroutines.
 type Store struct {
 	db  *sql.DB
 	now func() time.Time
@@ -117,7 +117,7 @@ type Store struct {
 	current map[key]*current
 }
 
-// statements make the tables. Those of the pipeline must be there: what it forgets is forgotten here.
+// statements create the tables. The tables of the pipeline must exist: what is deleted there is deleted here.
 func statements() []string {
 	return []string{
 		`CREATE TABLE signal_key (one INTEGER PRIMARY KEY CHECK (one = 1), key BLOB NOT NULL)`,
@@ -136,7 +136,7 @@ func statements() []string {
 	}
 }
 
-// OpenStore makes the tables and the key. The tables of deployments must be there. Waits that a dead process left are ended.
+// OpenStore creates the tables and the key. The tables of deployments must exist. Waits that a dead process left are ended.
 func OpenStore(ctx context.Context, d *sql.DB, now func() time.Time) (*Store, error) {
 	if err := db.Migrate(ctx, d, "signals", statements()); err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func OpenStore(ctx context.Context, d *sql.DB, now func() time.Time) (*Store, er
 	return s, err
 }
 
-// Begin makes the signals of a deployment's waits acceptable. What is recorded of them is passed through hide. Durable on return.
+// Begin makes the signals of a deployment's waits acceptable. What is recorded about them is passed through hide. It is durable on return.
 func (s *Store) Begin(ctx context.Context, d project.Deployment, hide func(string) string, waits ...Wait) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,7 +180,7 @@ func (s *Store) Begin(ctx context.Context, d project.Deployment, hide func(strin
 	return nil
 }
 
-// Ended is called when a deployment has ended: its waits accept no more signals. Durable on return.
+// Ended is called when a deployment has ended: its waits accept no more signals. It is durable on return.
 func (s *Store) Ended(ctx context.Context, id project.ID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,7 +208,7 @@ func (s *Store) end(ctx context.Context, c *current, state State, reason string)
 	return err
 }
 
-// Filter selects waits; what is "" selects all.
+// Filter selects waits; an empty field selects all.
 type Filter struct {
 	Project    project.Name
 	Deployment project.ID
@@ -249,7 +249,7 @@ func (s *Store) List(ctx context.Context, f Filter) ([]WaitStatus, error) {
 	return out, nil
 }
 
-// received reads the signals that came.
+// received reads the received signals.
 func (s *Store) received(ctx context.Context, w *WaitStatus) error {
 	rows, err := s.db.QueryContext(ctx, `SELECT name, id, status, reason, sender, at FROM wait_signals WHERE deployment = ? AND wait = ? ORDER BY at, name`, w.Deployment, w.Wait)
 	if err != nil {
@@ -269,8 +269,8 @@ func (s *Store) received(ctx context.Context, w *WaitStatus) error {
 	return rows.Err()
 }
 
-// Data returns the data of a wait's signals, by their IDs, when the commit of a deployment was deployed last and the wait was completed; nothing
-// where it never was.
+// Data returns the data of a wait's signals, by their IDs, from the last time the commit of a deployment was deployed and the wait was
+// completed; nothing if it never was.
 func (s *Store) Data(ctx context.Context, d project.Deployment, wait string) (map[string]json.RawMessage, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT id, data FROM wait_signals WHERE wait = ?1 AND deployment = (SELECT deployment FROM waits
 		WHERE project = ?2 AND id = ?1 AND code = ?3 AND state = 'complete' ORDER BY since DESC LIMIT 1)`, wait, d.Project, d.Code)
@@ -296,7 +296,7 @@ func at(ns int64) time.Time {
 	return time.Unix(0, ns)
 }
 
-// newest returns the wait of that name in a project, of its newest deployment or of one.
+// newest returns the wait of that name in a project, of its newest deployment or of the given one.
 func (s *Store) newest(ctx context.Context, f Filter) (WaitStatus, error) {
 	f.Limit = 1
 	list, err := s.List(ctx, f)

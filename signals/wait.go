@@ -18,10 +18,10 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// File is where a recipe declares its waits.
+// File is the file in which a recipe declares its waits.
 const File = "waits.yaml"
 
-// Bounds of what a recipe says.
+// Limits of what a recipe declares.
 const (
 	maxFile        = 1 << 20
 	maxWaits       = 100
@@ -31,31 +31,31 @@ const (
 	defaultTimeout = time.Hour
 )
 
-// Wait is what a deployment waits for.
+// Wait is the declaration of one wait.
 type Wait struct {
 	ID string
 	// Step is the step after which the deployment waits; "" if a state corpus.wait does.
 	Step string
-	// Names are those of the signals: what from lists, else the numbers 1 to count.
+	// Names are the names of the signals: those listed in from, otherwise the numbers 1 to count.
 	Names []string
-	// Named: from lists them, so a signal of another name is refused.
+	// Named: from lists them, so a signal with another name is refused.
 	Named   bool
 	Timeout time.Duration
-	// Continue: a timeout, and a signal with FAILURE, are not errors.
+	// Continue: a timeout, or a signal with FAILURE, is not an error.
 	Continue bool
 }
 
-// Variable names the addresses of the wait's signals to steps.
+// Variable returns the name of the environment variable with the addresses of the wait's signals.
 func (w Wait) Variable() string {
 	return "CORPUS_SIGNAL_" + strings.ToUpper(strings.ReplaceAll(w.ID, "-", "_"))
 }
 
-// keys returns those of a declaration, stateKeys those of a state.
+// keys returns the keys of a declaration, stateKeys those of a state.
 func keys() []string      { return append(stateKeys(), "step") }
 func stateKeys() []string { return []string{"count", "from", "timeout", "on_failure"} }
 
-// Read reads .salt/waits.yaml; none if there is no such file. shown names it in messages, steps are the names that the recipe has.
-// Errors are fault.Failed with the place.
+// Read reads .salt/waits.yaml; none if there is no such file. shown is its name in messages, steps are the names of the recipe's
+// steps. Errors are fault.Failed with the position.
 func Read(files fs.FS, shown string, steps []string) ([]Wait, error) {
 	text, err := fs.ReadFile(vfs.Bounded{FS: files, Max: maxFile}, File)
 	if err != nil {
@@ -151,10 +151,10 @@ func (w Wait) Given(args *py.Dict) (Wait, error) {
 	return w.whole(), nil
 }
 
-// Undeclared returns a wait of a state without a declaration.
+// Undeclared returns the wait for a state without a declaration.
 func Undeclared(id string) Wait { return Wait{ID: id, Timeout: defaultTimeout} }
 
-// whole is w with default names.
+// whole returns w with default names.
 func (w Wait) whole() Wait {
 	if len(w.Names) == 0 {
 		w.Names = numbers(1)
@@ -208,7 +208,7 @@ func (w *Wait) set(key string, v any) (why string) {
 	return ""
 }
 
-// duration reads 10m, and 5 and 0.5 as seconds.
+// duration parses 10m, and plain numbers such as 5 and 0.5 as seconds.
 func duration(v any) (time.Duration, bool) {
 	switch x := v.(type) {
 	case int64:
@@ -232,12 +232,12 @@ func numbers(n int) []string {
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// validID reports what the name of a wait is: a part of the name of a variable, but for its hyphens.
+// validID reports whether s is a valid name of a wait, which becomes a part of the name of a variable, except for its hyphens.
 func validID(s string) bool {
 	return s != "" && len(s) <= maxName && strings.Contains(letters, s[:1]) && strings.Trim(s, letters+"0123456789_-") == ""
 }
 
-// validName reports what names a sender.
+// validName reports whether s is a valid name of a sender.
 func validName(s string) bool {
 	return s != "" && s != "." && s != ".." && len(s) <= maxName && strings.Trim(s, letters+"0123456789._:@-") == ""
 }

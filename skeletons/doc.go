@@ -1,9 +1,9 @@
-// Package skeletons holds the projects that one begins with: working applications with everything that deploys them.
+// Package skeletons contains the projects to start from: working applications with everything needed to deploy them.
 //
-// It owns files only: those of its folders, which are in the program, and those of an operator, below a folder of theirs or in a git
-// repository. Nothing here runs, and nothing is written but by Write, into a folder that a person named.
+// It only owns files: those in its folders, which are embedded in the program, and the operator's, below a folder or in a git repository. Nothing
+// here is run, and only Write writes anything, into a folder that a person named.
 //
-// Invariants: each skeleton passes  corpus-git lint  as it is, under any name of a project, and needs Debian's packages only (compose an image
-// of a registry, too). Files that begin with #! are executable. Names lose a suffix .skeleton, which keeps Go's own tools away from the files of a
-// module. An own skeleton goes before one of the program with the same name.
+// Invariants: each skeleton passes corpus-git lint unchanged, under any project name, and needs only Debian's packages (compose also an image from
+// a registry). Files that begin with #! are executable. A suffix .skeleton is removed from names; it keeps Go's own tools from treating the files
+// as a module. An operator's skeleton takes precedence over one of the program with the same name.
 package skeletons

@@ -18,22 +18,22 @@ import (
 //go:embed all:compose all:django all:go all:multi all:node all:php all:python all:ruby all:shell all:static all:worker all:zero-downtime
 var files embed.FS
 
-// sourceSuffix ends the names, here, of files that would make a folder a module of Go, or a package of this one.
+// sourceSuffix is the suffix, here, of files that would make a folder a Go module, or a package of this one.
 const sourceSuffix = ".skeleton"
 
-// Skeleton is one of them.
+// Skeleton is one skeleton.
 type Skeleton struct {
 	Name string `json:"name"`
 	// Title is the first line of its README.md.
 	Title string `json:"title"`
-	// Own reports that it is the operator's, and is in Dir.
+	// Own reports that it belongs to the operator, and is in Dir.
 	Own bool   `json:"own"`
 	Dir string `json:"dir,omitempty"`
 
 	files fs.FS
 }
 
-// List returns all skeletons by name: those of the program, and the folders below own, where it is not "" and is there.
+// List returns all skeletons by name: those of the program, and the folders below own, if it is not "" and exists.
 func List(own string) ([]Skeleton, error) {
 	byName := map[string]Skeleton{}
 	entries, err := fs.ReadDir(files, ".")
@@ -67,7 +67,7 @@ func List(own string) ([]Skeleton, error) {
 	return out, nil
 }
 
-// Find returns the skeleton of a name, or the folder at a path that has a slash in it. An unknown name is fault.Usage.
+// Find returns the skeleton with a name, or the folder at a path, which contains a slash. An unknown name is fault.Usage.
 func Find(own, name string) (Skeleton, error) {
 	if strings.Contains(name, "/") {
 		if fi, err := os.Stat(name); err != nil || !fi.IsDir() {
@@ -105,7 +105,7 @@ func title(content fs.FS) string {
 	return strings.TrimSpace(strings.TrimLeft(line, "#"))
 }
 
-// Mode is that of a file with this content: git knows two.
+// Mode returns the mode of a file with this content: git has two.
 func Mode(content []byte) fs.FileMode {
 	if bytes.HasPrefix(content, []byte("#!")) {
 		return 0o755
@@ -121,7 +121,7 @@ type File struct {
 	Mode fs.FileMode
 }
 
-// Read returns the files, by name. A repository's own .git is left out. What has no .salt, and what holds anything but folders and files, is
+// Read returns the files, by name. A repository's own .git is omitted. A folder without .salt, or with anything other than folders and files, is
 // fault.Refused.
 func (s Skeleton) Read() ([]File, error) {
 	var all []File
@@ -164,7 +164,7 @@ func (s Skeleton) Read() ([]File, error) {
 	return all, nil
 }
 
-// Write puts the files of a skeleton into dir, which is made where it is missing. It replaces nothing: where a file is there already the error is
+// Write writes the files of a skeleton into dir, which is created if it is missing. It replaces nothing: if a file exists already, the error is
 // fault.Refused, and nothing was written.
 func (s Skeleton) Write(dir string) (written int, err error) {
 	all, err := s.Read()

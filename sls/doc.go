@@ -12,15 +12,15 @@
 //
 // It does not choose which steps run, keeps no journal, and prints nothing.
 //
-// Invariants: a Check changes nothing on the machine, and in Static mode does not even read what an earlier step may change. An error in a
-// file is a *fault.Error of kind Failed with file and line. A failed state is a result, not an error. No error text contains a pillar
-// value.
+// Invariants: a Check changes nothing on the machine, and in Static mode does not even read anything that an earlier step may change. An
+// error in a file is a *fault.Error of kind Failed with file and line. A failed state is a result, not an error. No error text contains a
+// pillar value.
 //
 // Concurrency: an Input is read-only; several goroutines may use one Runner. One Apply runs its states in sequence.
 //
-// A crash leaves what the states did so far. A managed file is the old one or the new one; an incomplete new one has no name, or is removed
-// by the next run that writes it.
+// A crash leaves the changes that the states made so far. A managed file is either the old or the new one; an incomplete new one has no
+// name, or is removed by the next run that writes it.
 //
-// The reference for what SLS means is the Salt documentation: "State System Reference",
+// The reference for the meaning of SLS is the Salt documentation: "State System Reference",
 // "Highstate data structure definitions", "Requisites and Other Global State Arguments".
 package sls

@@ -27,7 +27,7 @@ type StateRef struct {
 	SLS      string `json:"sls"`
 	File     string `json:"file"`
 	Line     int    `json:"line,omitempty"`
-	// Num counts states from 1 in the order they run; Of is how many there are.
+	// Num counts states from 1 in the order in which they run; Of is their total number.
 	Num int `json:"num"`
 	Of  int `json:"of"`
 }
@@ -38,24 +38,24 @@ type StateResult struct {
 	Outcome Outcome `json:"outcome"`
 	// Changed is true if something changed (or would, in a test run).
 	Changed bool `json:"changed"`
-	// Changes is Salt's changes dictionary as JSON, null where nothing changed. It can hold secrets.
+	// Changes is Salt's changes dictionary as JSON, null if nothing changed. It can contain secrets.
 	Changes json.RawMessage `json:"changes,omitempty"`
 	Comment string          `json:"comment,omitempty"`
 	// Skipped is true if onlyif, unless, onchanges or a failed requisite kept it from running.
 	Skipped bool `json:"skipped,omitempty"`
-	// Always: nothing but its step decides whether it runs, such as a command without conditions. In a test run it says nothing of the machine.
+	// Always: the state runs whenever its step does, such as a command without conditions. In a test run it says nothing about the machine.
 	Always bool `json:"always,omitempty"`
-	// Unevaluated is what a plan did not look at, as it would run a command: onlyif, unless, check_cmd, a template.
+	// Unevaluated is what a plan did not evaluate because that would run a command: onlyif, unless, check_cmd, a template.
 	Unevaluated []string      `json:"unevaluated,omitempty"`
 	Started     time.Time     `json:"started"`
 	Duration    time.Duration `json:"duration_ns"`
-	// Diff is the unified diff of a text file that was or would be changed, "" otherwise. It can hold secrets.
+	// Diff is the unified diff of a text file that was or would be changed, "" otherwise. It can contain secrets.
 	Diff string `json:"diff,omitempty"`
-	// Command is set where the state ran one.
+	// Command is set if the state ran one.
 	Command *CommandResult `json:"command,omitempty"`
 }
 
-// CommandResult describes the command that a state ran. It can hold secrets.
+// CommandResult describes the command that a state ran. It can contain secrets.
 type CommandResult struct {
 	Line       string `json:"line"`
 	Dir        string `json:"dir,omitempty"`
@@ -73,7 +73,7 @@ type StepResult struct {
 	Runner   string        `json:"runner"`
 	Started  time.Time     `json:"started"`
 	Duration time.Duration `json:"duration_ns"`
-	// States are in the order they ran.
+	// States are in the order in which they ran.
 	States []StateResult `json:"states"`
 	// Warnings are remarks of the compilation: deprecated forms and the like.
 	Warnings []string `json:"warnings,omitempty"`
@@ -82,7 +82,7 @@ type StepResult struct {
 // OK returns true if no state failed.
 func (r *StepResult) OK() bool { return r.Failed() == nil }
 
-// Failed returns the first state that failed by itself (not for a requisite of another failed one), nil if none did.
+// Failed returns the first state that failed by itself (not because of a failed requisite), nil if none did.
 func (r *StepResult) Failed() *StateResult {
 	var skipped *StateResult
 	for i := range r.States {
@@ -100,7 +100,7 @@ func (r *StepResult) Failed() *StateResult {
 	return skipped
 }
 
-// Counts returns the states that were right already, that changed (or would), and that failed.
+// Counts returns the numbers of states that were already correct, that changed (or would), and that failed.
 func (r *StepResult) Counts() (right, changed, failed int) {
 	for i := range r.States {
 		switch s := &r.States[i]; {
@@ -119,11 +119,11 @@ func (r *StepResult) Counts() (right, changed, failed int) {
 type Stream string
 
 const (
-	// Stdout is that of a state's command.
+	// Stdout is the standard output of a state's command.
 	Stdout Stream = "stdout"
-	// Stderr is that of a state's command.
+	// Stderr is the standard error of a state's command.
 	Stderr Stream = "stderr"
-	// Log is what a runner or a template says itself.
+	// Log is output of a runner or a template itself.
 	Log Stream = "log"
 )
 
@@ -131,7 +131,7 @@ const (
 type Sink interface {
 	StateStart(ref StateRef)
 	StateDone(res StateResult)
-	// Output is one line without its end. ID is that of the running state, "" outside of one.
+	// Output receives one line without its line end. id is the ID of the running state, "" outside a state.
 	Output(id string, stream Stream, line string)
 }
 

@@ -1,11 +1,11 @@
 package sls
 
 // Opener is a Runner that keeps something alive for the length of one deployment, such as a Salt process that all
-// steps share. A Runner that has nothing to keep does not implement it.
+// steps share. A Runner that keeps nothing alive does not implement it.
 type Opener interface {
 	Runner
 	// Open returns the runner of one deployment. close ends what it keeps; it must be called once, after the last
-	// Check and Apply. Opening starts nothing yet, so a deployment that needs none of it costs nothing.
+	// Check and Apply. Opening starts nothing yet, so that a deployment that does not need it has no cost.
 	Open() (r Runner, close func() error)
 }
 

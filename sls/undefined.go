@@ -11,7 +11,8 @@ type UndefinedError struct{ Text string }
 
 func (e *UndefinedError) Error() string { return e.Text }
 
-// IsUndefined reports whether a template failed for an undefined variable, whichever runner says so.
+// IsUndefined reports whether a template failed for an undefined variable, whichever runner reports
+// it.
 func IsUndefined(err error) bool {
 	var u *UndefinedError
 	return jinja.IsUndefined(err) || errors.As(err, &u)

@@ -18,25 +18,25 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// Settings say where the directory is, and how it names things.
+// Settings say where the directory is, and which names it uses.
 type Settings struct {
-	// URL is ldaps://HOST[:PORT], or ldap://HOST[:PORT], which is upgraded by StartTLS before anything else is sent.
+	// URL is ldaps://HOST[:PORT], or ldap://HOST[:PORT], which is upgraded with StartTLS before anything else is sent.
 	URL string
 	// CAFile has the CA certificates for the server; "" uses those of the machine.
 	CAFile string
 	// BindDN and BindPassword are used to search; both empty search anonymously.
 	BindDN, BindPassword string
-	// Base is below which users are, GroupBase below which groups; an empty GroupBase is Base.
+	// Base is the DN below which users are, GroupBase that of groups; an empty GroupBase means Base.
 	Base, GroupBase string
 	// UserFilter finds a user, {user} being the name; GroupFilter the groups of an entry, {dn} being its DN and {user} the user's name.
 	UserFilter, GroupFilter string
-	// NameAttribute, MailAttribute and KeyAttribute are those of a user's entry.
+	// NameAttribute, MailAttribute and KeyAttribute are the attributes of a user's entry.
 	NameAttribute, MailAttribute, KeyAttribute string
-	// Timeout bounds each question.
+	// Timeout limits each query.
 	Timeout time.Duration
 }
 
-// Bounds of what an answer may hold.
+// Limits of what an answer may contain.
 const (
 	maxGroups = 500
 	maxDepth  = 10
@@ -51,7 +51,7 @@ type Directory struct {
 
 var _ access.Directory = (*Directory)(nil)
 
-// New checks settings; it does not speak to the server.
+// New checks settings; it does not contact the server.
 func New(s Settings) (*Directory, error) {
 	bad := func(key, format string, args ...any) error { return fault.New(fault.Usage, key, format, args...) }
 	u, err := url.Parse(s.URL)
@@ -92,12 +92,12 @@ func New(s Settings) (*Directory, error) {
 	return d, nil
 }
 
-// filled puts names into a filter, escaped (RFC 4515, 3).
+// filled inserts names into a filter, escaped (RFC 4515, 3).
 func filled(filter, user, dn string) string {
 	return strings.NewReplacer("{user}", ldap.EscapeFilter(user), "{dn}", ldap.EscapeFilter(dn)).Replace(filter)
 }
 
-// down is the error of a directory that did not answer: trying again may help.
+// down returns the error for a directory that did not answer: trying again may help.
 func (d *Directory) down(err error) error {
 	return fault.New(fault.Busy, "ldap", "no response from the directory %s: %w", d.s.URL, err).WithHint("directory users cannot log in until it responds; local users can")
 }
@@ -120,7 +120,7 @@ func (d *Directory) open(ctx context.Context) (conn *ldap.Conn, done func(), err
 	return conn, done, nil
 }
 
-// searcher is open, as who may search.
+// searcher is open, bound as the user that may search.
 func (d *Directory) searcher(ctx context.Context) (*ldap.Conn, func(), error) {
 	conn, done, err := d.open(ctx)
 	if err != nil || d.s.BindDN == "" {
@@ -143,7 +143,7 @@ func (d *Directory) Lookup(ctx context.Context, name string) (e access.Entry, ok
 	return d.find(conn, name)
 }
 
-// Authenticate is Lookup for who also gives the user's password. ok is false if there is no such user, or it is another one's.
+// Authenticate is Lookup with the user's password. ok is false if there is no such user, or the password is wrong.
 func (d *Directory) Authenticate(ctx context.Context, name, password string) (e access.Entry, ok bool, err error) {
 	if password == "" {
 		return access.Entry{}, false, nil
@@ -192,7 +192,7 @@ func (d *Directory) find(conn *ldap.Conn, name string) (e access.Entry, ok bool,
 			WithHint("make ldap.user_filter more specific")
 	}
 	e.DN = found[0].DN
-	// The directory ignores case: its own spelling is the name.
+	// The directory ignores case: its own spelling is used as the name.
 	for _, v := range found[0].GetEqualFoldAttributeValues(d.s.NameAttribute) {
 		if strings.EqualFold(v, name) {
 			e.Name = v
@@ -212,7 +212,7 @@ func (d *Directory) find(conn *ldap.Conn, name string) (e access.Entry, ok bool,
 	return e, err == nil, err
 }
 
-// groups returns the DNs of the groups of a user, those that hold these, and so on.
+// groups returns the DNs of the groups of a user, of the groups that contain these, and so on.
 func (d *Directory) groups(conn *ldap.Conn, dn, user string) ([]string, error) {
 	var out []string
 	seen := map[string]bool{}
@@ -234,7 +234,7 @@ func (d *Directory) groups(conn *ldap.Conn, dn, user string) ([]string, error) {
 				return nil, fault.New(fault.Refused, "ldap", "%s is in more than %d groups", dn, maxGroups).WithHint("make ldap.group_filter more specific")
 			}
 		}
-		level, user = next, "" // the name of a user is not a group's
+		level, user = next, "" // the name of a user is not that of a group
 	}
 	return out, nil
 }

@@ -1,8 +1,9 @@
-// Package bare is the driver of machines that exist: they are reached by ssh(1), as root, with the login that the operator has there.
+// Package bare is the driver for existing machines: they are reached by ssh(1), as root, with the operator's own login there.
 //
-// It owns what such a machine can do as a container: run commands, and say its address. It never starts, stops, copies or removes one.
+// It owns what such a machine can do as a container: run commands, and report its address. It never starts, stops, copies or removes
+// one.
 //
-// A crash leaves the machine as it is; a command that ran there may run on.
+// A crash leaves the machine as it is; a command that was running there may keep running.
 package bare
 
 import (
@@ -26,7 +27,7 @@ const Name = "bare"
 // Driver implements container.Driver.
 type Driver struct {
 	Run execx.Commander
-	// Env is the environment of ssh(1), with its agent and its home.
+	// Env is the environment of ssh(1), including its agent and home.
 	Env []string
 }
 
@@ -38,7 +39,7 @@ func (d Driver) with(c container.Container, do func(*remote.Host) error) error {
 	return errors.Join(do(h), h.Close())
 }
 
-// Create implements container.Driver: it makes sure that the machine is one that can be prepared.
+// Create implements container.Driver: it checks that the machine can be prepared.
 func (d Driver) Create(ctx context.Context, c container.Container, _ func(string)) error {
 	var out bytes.Buffer
 	exit, err := d.Exec(ctx, c, container.Command{Argv: []string{"sh", "-c", "id -u; command -v apt-get systemctl"}, Stdout: &out})
@@ -55,7 +56,7 @@ func (d Driver) Create(ctx context.Context, c container.Container, _ func(string
 	return nil
 }
 
-// Start implements container.Driver: a machine that is reached runs.
+// Start implements container.Driver: a machine that can be reached is running.
 func (d Driver) Start(ctx context.Context, c container.Container) error {
 	_, err := d.Exec(ctx, c, container.Command{Argv: []string{"true"}})
 	return err
@@ -75,7 +76,7 @@ func (d Driver) Running(ctx context.Context, c container.Container) (bool, error
 	return err == nil, err
 }
 
-// Exec implements container.Driver. When ctx ends, what runs there may run on.
+// Exec implements container.Driver. When ctx ends, the command may keep running there.
 func (d Driver) Exec(ctx context.Context, c container.Container, cmd container.Command) (exit int, err error) {
 	var discard bytes.Buffer
 	out, errw := cmd.Stdout, cmd.Stderr
@@ -91,7 +92,7 @@ func (d Driver) Exec(ctx context.Context, c container.Container, cmd container.C
 	})
 }
 
-// Address implements container.Driver: where ssh(1) reaches it, as its configuration says.
+// Address implements container.Driver: the address at which ssh(1) reaches it, according to its configuration.
 func (d Driver) Address(ctx context.Context, c container.Container) (netip.Addr, error) {
 	var out bytes.Buffer
 	st, err := d.Run.Run(ctx, execx.Cmd{Argv: append(append([]string{"ssh", "-G"}, c.Options...), "--", c.Target), Dir: "/", Env: d.Env, Stdout: &out})

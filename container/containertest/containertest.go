@@ -1,6 +1,6 @@
-// Package containertest is the tests that every driver of containers passes.
+// Package containertest contains the tests that every container driver must pass.
 //
-// It owns what a driver promises in container.Driver, as tests on real containers: they need root, and some minutes where a base system has to be made.
+// It tests the contract of container.Driver on real containers: the tests need root, and some minutes if a base system has to be made.
 package containertest
 
 import (
@@ -18,13 +18,13 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// Subject is a driver, and what is to be known of it.
+// Subject is a driver, and its properties.
 type Subject struct {
-	// Driver gives it as another process would have it: nothing is remembered between two of them.
+	// Driver returns the driver as another process would see it: two of them share no state.
 	Driver func() container.Driver
-	// Container is one that does not exist yet; a driver of machines that exist has a machine for it.
+	// Container does not exist yet; a driver for existing machines has a machine for it.
 	Container container.Container
-	// Machine reports that it is a machine of its own: it can't be stopped, resized or copied.
+	// Machine reports that it is an existing machine: it can't be stopped, resized or copied.
 	Machine bool
 	// Put records a container, as commands do.
 	Put func(t *testing.T, c container.Container)
@@ -33,11 +33,11 @@ type Subject struct {
 // timeout is how long a test waits for what must come.
 const timeout = 30 * time.Second
 
-// Run runs the tests. They are one story: booting takes its time.
+// Run runs the tests. They are one sequence, since booting takes time.
 func Run(t *testing.T, s Subject) {
 	ctx, c := t.Context(), s.Container
 	say := func(string) {}
-	t.Cleanup(func() { // also when the story ends early
+	t.Cleanup(func() { // also if the sequence ends early
 		if s.Machine {
 			return
 		}
@@ -81,7 +81,7 @@ func Run(t *testing.T, s Subject) {
 	require.NoError(t, s.Driver().Destroy(ctx, c), "what is gone is no error")
 }
 
-// Sh runs a script in the container, which must succeed, and gives what it printed.
+// Sh runs a script in the container, which must succeed, and returns what it printed.
 func (s Subject) Sh(t *testing.T, script string) string {
 	t.Helper()
 	var out, errw bytes.Buffer
@@ -105,9 +105,9 @@ func (s Subject) exec(t *testing.T) {
 	require.Equal(t, "/root", strings.TrimSpace(s.Sh(t, `echo "$HOME"`)))
 
 	if s.Machine {
-		return // what is cancelled may run on there
+		return // a cancelled command may keep running there
 	}
-	// What is cancelled ends there, too.
+	// A cancelled command ends in the container, too.
 	ctx, cancel := context.WithCancelCause(t.Context())
 	started := &signalling{found: make(chan struct{})}
 	go func() {
@@ -122,7 +122,7 @@ func (s Subject) exec(t *testing.T) {
 	}, timeout, 100*time.Millisecond, "the command runs on")
 }
 
-// signalling tells when something was written.
+// signalling reports when something is written.
 type signalling struct {
 	found chan struct{}
 	once  bool
@@ -137,13 +137,13 @@ func (s *signalling) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// address says that other machines reach the container's services where Address says.
+// address checks that other machines reach the container's services at the address returned by Address.
 func (s Subject) address(t *testing.T) {
 	t.Helper()
 	a, err := s.Driver().Address(t.Context(), s.Container)
 	require.NoError(t, err)
 	if s.Machine {
-		return // its ssh server was reached at the port that it has
+		return // its ssh server was reached at its own port
 	}
 	dial := func() bool {
 		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(t.Context(), "tcp", net.JoinHostPort(a.String(), "22"))
@@ -164,7 +164,7 @@ func (s Subject) resize(t *testing.T) {
 	small := s.Container
 	small.Limits = container.Limits{Memory: 256 << 20, CPUs: 0.5}
 	require.NoError(t, s.Driver().Resize(t.Context(), small))
-	// More than that cannot be had: the kernel ends who asks for it, or the container's own limits say so.
+	// More memory than that is not available: the kernel kills a process that uses more, or the container's own limits show it.
 	var out bytes.Buffer
 	exit, err := s.Driver().Exec(t.Context(), s.Container, container.Command{
 		Argv: []string{"systemd-run", "--quiet", "--wait", "--pipe", "-p", "OOMPolicy=continue", "sh", "-c", "head -c 600000000 /dev/zero | tail -c 600000000 | wc -c"}, Stdout: &out, Stderr: &out,
@@ -200,7 +200,7 @@ func (s Subject) snapshot(t *testing.T) {
 	require.Empty(t, list)
 }
 
-// machine says that what cannot be done to a machine is refused, and that it is left alone by Destroy.
+// machine checks that operations not supported for a machine are refused, and that Destroy does not change it.
 func (s Subject) machine(t *testing.T) {
 	t.Helper()
 	ctx, c := t.Context(), s.Container

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/crypto/ssh/agent"
 )
 
-// Agent answers ssh(1) as an ssh-agent does (draft-miller-ssh-agent), at a socket.
+// Agent is an ssh-agent for ssh(1) (draft-miller-ssh-agent), on a socket.
 type Agent struct {
 	Store  Store
 	Socket string
@@ -25,10 +25,10 @@ type Agent struct {
 	serving  sync.WaitGroup
 }
 
-// Option is the option of ssh(1) by which it asks this agent.
+// Option returns the option with which ssh(1) uses this agent.
 func (a *Agent) Option() string { return "IdentityAgent=" + a.Socket }
 
-// Ensure has it answer from now on. Idempotent.
+// Ensure starts the agent unless it is running. It is idempotent.
 func (a *Agent) Ensure() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -38,7 +38,7 @@ func (a *Agent) Ensure() error {
 	if err := os.Remove(a.Socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	// Who may enter the folder is its owner only; the mode of the socket says it again.
+	// Only its owner may enter the folder; the mode of the socket adds the same restriction.
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", a.Socket)
 	if err != nil {
 		return err
@@ -55,14 +55,14 @@ func (a *Agent) Ensure() error {
 			}
 			a.serving.Go(func() {
 				defer conn.Close()
-				_ = agent.ServeAgent(keyring{a.Store}, conn) // its end is the client's
+				_ = agent.ServeAgent(keyring{a.Store}, conn) // it ends when the client does
 			})
 		}
 	})
 	return nil
 }
 
-// Close ends it. Connections of clients end with their clients.
+// Close stops the agent. Connections of clients end with their clients.
 func (a *Agent) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -72,13 +72,13 @@ func (a *Agent) Close() error {
 	return a.listener.Close()
 }
 
-// readOnly is the answer to what would change the keys.
+// readOnly is the answer to requests that would change the keys.
 const readOnly = "the keys of nodes are not changed by ssh-add"
 
 // keyring implements agent.Agent.
 type keyring struct{ Store }
 
-// names are the machines with a key.
+// names returns the machines that have a key.
 func (k keyring) names() ([]string, error) {
 	files, err := filepath.Glob(k.sealed("*"))
 	for i, f := range files {
@@ -97,7 +97,7 @@ func (k keyring) List() ([]*agent.Key, error) {
 	for _, name := range names {
 		text, err := os.ReadFile(k.Public(name))
 		if err != nil {
-			continue // it is being made
+			continue // the key is being made
 		}
 		key, _, _, _, err := ssh.ParseAuthorizedKey(text)
 		if err != nil {
@@ -142,5 +142,5 @@ func (keyring) Lock([]byte) error { return errors.New(readOnly) }
 // Unlock implements agent.Agent.
 func (keyring) Unlock([]byte) error { return errors.New(readOnly) }
 
-// Signers implements agent.Agent. Nobody asks for it over a socket.
+// Signers implements agent.Agent. It cannot be requested over a socket.
 func (keyring) Signers() ([]ssh.Signer, error) { return nil, errors.New(readOnly) }

@@ -1,12 +1,12 @@
-// Package credentials keeps the private keys by which this machine logs in to the nodes that it prepared.
+// Package credentials keeps the private keys with which this machine logs in to the nodes that it has prepared.
 //
-// It owns the keys, one for each node, encrypted with a key of this machine in a file of its own, and an agent that ssh(1) asks for signatures: no private key
-// is in a file that can be read without it, in an argument or in an environment.
+// It owns the keys, one for each node, encrypted with a key of this machine in a separate file, and an agent that makes signatures for ssh(1): no private key
+// is in a file that can be read without that key, in an argument or in an environment.
 //
-// Invariants: a private key leaves this package as a signature only. Whoever may connect to the agent's socket may log in to the nodes: it is the owner of the
-// state's.
+// Invariants: private keys never leave this package, only signatures do. Whoever may connect to the agent's socket may log in to the nodes: only the owner of
+// the state may.
 //
-// A crash leaves a key whole or none, and a socket that the next start replaces.
+// A crash leaves either a complete key or none, and a socket that the next start replaces.
 package credentials
 
 import (
@@ -25,19 +25,19 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// Store is the keys of the machines in a folder, which has a folder for each.
+// Store holds the keys of the machines in a folder, which has a subfolder for each machine.
 type Store struct {
-	// KeyFile holds the key that encrypts; it is made with the first node's. Machines is the folder of the machines' folders.
+	// KeyFile holds the encryption key; it is made with the key of the first node. Machines is the parent of the machines' folders.
 	KeyFile, Machines string
 	FS                vfs.FS
 }
 
 func (s Store) sealed(name string) string { return filepath.Join(s.Machines, name, "key.sealed") }
 
-// Public is the file of a machine's public key, as ssh-keygen(1) writes it.
+// Public returns the path of a machine's public key, in the format of ssh-keygen(1).
 func (s Store) Public(name string) string { return filepath.Join(s.Machines, name, "key.pub") }
 
-// key is what encrypts; make makes it where there is none.
+// key returns the encryption key; make creates it if there is none.
 func (s Store) key(make bool) ([]byte, error) {
 	key, err := os.ReadFile(s.KeyFile)
 	if errors.Is(err, fs.ErrNotExist) && make {
@@ -59,7 +59,7 @@ func newKey() []byte {
 	return key
 }
 
-// Make gives the public key of a machine, and makes its pair where it has none. Durable on return.
+// Make returns the public key of a machine, and generates its key pair if it has none. It is durable on return.
 func (s Store) Make(name string) (ssh.PublicKey, error) {
 	if _, err := os.Lstat(s.sealed(name)); err == nil {
 		signer, err := s.signer(name)
@@ -89,7 +89,7 @@ func (s Store) Make(name string) (ssh.PublicKey, error) {
 		return nil, err
 	}
 	nonce := newKey()[:chacha20poly1305.NonceSizeX]
-	// The name is sealed with it: the file of one machine is none of another's.
+	// The name is authenticated with it, so that the file of one machine is not accepted for another.
 	sealed := aead.Seal(nonce, nonce, pem.EncodeToMemory(block), []byte(name))
 	if err := vfs.WriteFileAtomic(s.FS, s.sealed(name), sealed, 0o600); err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (s Store) public(name string, key ssh.PublicKey) error {
 	return vfs.WriteFileAtomic(s.FS, s.Public(name), ssh.MarshalAuthorizedKey(key), 0o644)
 }
 
-// signer signs as a machine's key does.
+// signer returns a signer with a machine's key.
 func (s Store) signer(name string) (ssh.Signer, error) {
 	sealed, err := os.ReadFile(s.sealed(name))
 	if err != nil {

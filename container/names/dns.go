@@ -14,11 +14,11 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// DNS is a name server that takes updates of a zone (RFC 2136), signed with a key that it shares with us (RFC 8945).
+// DNS is a name server that accepts updates of a zone (RFC 2136), signed with a shared key (RFC 8945).
 type DNS struct {
 	// Server is HOST:PORT, Zone the name of the zone.
 	Server, Zone string
-	// KeyName, Secret and Algorithm are those of the key; Secret is in base64.
+	// KeyName, Secret and Algorithm describe the key; Secret is in base64.
 	KeyName, Secret, Algorithm string
 }
 
@@ -26,11 +26,11 @@ type DNS struct {
 const (
 	ttl        = 300
 	dnsTimeout = 10 * time.Second
-	// fudge is how far the clocks may be apart, in seconds (RFC 8945, 10).
+	// fudge is the permitted difference between the clocks, in seconds (RFC 8945, 10).
 	fudge = 300
 )
 
-// ReadDNS reads a key as tsig-keygen(8) prints it, and checks the rest.
+// ReadDNS reads a key as tsig-keygen(8) prints it, and checks the other arguments.
 func ReadDNS(server, zone, keyFile string) (*DNS, error) {
 	d := &DNS{Server: server, Zone: dns.Fqdn(zone)}
 	if _, _, err := net.SplitHostPort(server); err != nil {
@@ -60,10 +60,10 @@ func ReadDNS(server, zone, keyFile string) (*DNS, error) {
 	return d, nil
 }
 
-// Full is a name with the zone's.
+// Full returns a name with the name of the zone appended.
 func (d *DNS) Full(name string) string { return name + "." + d.Zone }
 
-// Add has the zone name an address, and no other one by that name.
+// Add makes an address the only one of a name in the zone.
 func (d *DNS) Add(ctx context.Context, name string, a netip.Addr) error {
 	header := dns.RR_Header{Name: d.Full(name), Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: ttl}
 	var record dns.RR = &dns.A{Hdr: header, A: a.AsSlice()}
@@ -76,10 +76,10 @@ func (d *DNS) Add(ctx context.Context, name string, a netip.Addr) error {
 	return d.send(ctx, m)
 }
 
-// Remove takes a name away. One that is not there is no error.
+// Remove removes a name. It is not an error if it does not exist.
 func (d *DNS) Remove(ctx context.Context, name string) error { return d.send(ctx, d.update(name)) }
 
-// update begins with removing the addresses of a name.
+// update returns an update that begins by removing the addresses of a name.
 func (d *DNS) update(name string) *dns.Msg {
 	m := new(dns.Msg)
 	m.SetUpdate(d.Zone)

@@ -10,11 +10,11 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// hostsMark ends the lines of a hosts(5) file that are ours.
+// hostsMark is the end of the lines of a hosts(5) file that are ours.
 const hostsMark = "# corpus-git"
 
-// SetHost has a hosts(5) file name an address, and no other one by that name in the lines that this package wrote; an invalid address takes the name away. The
-// lines of others stay as they are. changed reports that the file was another one. Durable on return.
+// SetHost sets the address of a name in a hosts(5) file, replacing any other address of that name in the lines that this package wrote; an invalid address
+// removes the name. The lines of others stay as they are. changed reports whether the file changed. It is durable on return.
 func SetHost(f vfs.FS, path, name string, a netip.Addr) (changed bool, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

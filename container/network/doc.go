@@ -1,11 +1,11 @@
-// Package network connects containers: to each other, to other networks, and where a port was published to those who ask for it.
+// Package network connects containers: to each other, to other networks, and, through published ports, to clients.
 //
-// It owns a bridge with the machine's address in the network of containers, and one table of the kernel's packet filter, which translates the addresses of what
-// leaves the network, and of what comes to published ports. Nothing else of the machine's network is touched: who lets it forward packets is the
-// operator (net.ipv4.ip_forward).
+// It owns a bridge with the machine's address in the network of containers, and one table of the kernel's packet filter, which translates the addresses of packets
+// that leave the network, and of packets to published ports. It changes nothing else in the machine's network: the operator decides whether the machine forwards
+// packets (net.ipv4.ip_forward).
 //
-// Invariants: the table is replaced in one transaction of the kernel, so that a connection meets the old rules or the new ones, and none in between; connections that
-// stand go on as they began. A port that is not published is reached from this machine and from containers of the network only.
+// Invariants: the table is replaced in one kernel transaction, so that a connection sees either the old rules or the new ones; established connections continue
+// unchanged. A port that is not published can be reached only from this machine and from containers in the network.
 //
-// A crash leaves what was there before or after a transaction. All of it is made again by the next Up: the kernel forgets it when the machine starts.
+// A crash leaves the state before or after a transaction. The next Up recreates all of it, since the kernel loses it when the machine restarts.
 package network

@@ -24,27 +24,27 @@ type Network struct {
 	Bridge string `json:"bridge"`
 	// Prefix is this machine's address in it, with the length of the network's prefix.
 	Prefix netip.Prefix `json:"network"`
-	// Ports are those that are published.
+	// Ports are the published ports.
 	Ports []Port `json:"ports,omitempty"`
 }
 
-// Port is a port of this machine, and who answers there.
+// Port is a port of this machine, and the container that it is published for.
 type Port struct {
-	// Listen is the port, over TCP; Container and To say who answers.
+	// Listen is the port, over TCP; Container and To are the container and its address and port.
 	Listen    uint16         `json:"listen"`
 	Container string         `json:"container"`
 	To        netip.AddrPort `json:"to"`
 }
 
-// Default returns the network where nobody says another one: private (RFC 1918), and seldom used.
+// Default returns the default network: private (RFC 1918), and rarely used.
 func Default() Network {
 	return Network{Bridge: "corpus-git0", Prefix: netip.MustParsePrefix("10.213.77.1/24")}
 }
 
-// validBridge is a name of an interface: at most 15 bytes.
+// validBridge matches a valid name of an interface: at most 15 bytes.
 var validBridge = regexp.MustCompile(`^[a-z][a-z0-9-]{0,14}$`)
 
-// Check refuses what is no network.
+// Check refuses an invalid network.
 func (n Network) Check() error {
 	switch {
 	case !validBridge.MatchString(n.Bridge):
@@ -61,7 +61,7 @@ type Store struct {
 	FS   vfs.FS
 }
 
-// Get returns the network, the default where none was written yet.
+// Get returns the network, the default if none has been written yet.
 func (s Store) Get() (Network, error) {
 	text, err := os.ReadFile(s.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,7 +76,7 @@ func (s Store) Get() (Network, error) {
 	return n, err
 }
 
-// Put writes it; durable on return.
+// Put writes the network; it is durable on return.
 func (s Store) Put(n Network) error {
 	text, err := json.MarshalIndent(n, "", "  ")
 	if err != nil {
@@ -88,7 +88,7 @@ func (s Store) Put(n Network) error {
 	return vfs.WriteFileAtomic(s.FS, s.Path, append(text, '\n'), 0o600)
 }
 
-// Up makes the bridge and the rules, or brings those that are there to what they should be. It needs root.
+// Up creates the bridge and the rules, or corrects existing ones. It needs root.
 func (n Network) Up() error {
 	if err := n.bridge(); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (n Network) Up() error {
 	return n.rules()
 }
 
-// bridge makes the bridge with its address.
+// bridge creates the bridge with its address.
 func (n Network) bridge() error {
 	link, err := netlink.LinkByName(n.Bridge)
 	if missing := (netlink.LinkNotFoundError{}); errors.As(err, &missing) {
@@ -131,7 +131,7 @@ func (n Network) bridge() error {
 	return explain(netlink.LinkSetUp(link))
 }
 
-// Down removes the bridge and the rules. What is not there is no error.
+// Down removes the bridge and the rules. It is not an error if they do not exist.
 func (n Network) Down() error {
 	err := n.removeRules()
 	link, lerr := netlink.LinkByName(n.Bridge)
@@ -144,7 +144,8 @@ func (n Network) Down() error {
 	return errors.Join(err, explain(lerr))
 }
 
-// Routes reports whether this machine forwards packets, without which containers reach it and each other only.
+// Routes reports whether this machine forwards packets, without which containers can reach only it and each
+// other.
 func Routes() bool {
 	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_forward")
 	return err == nil && strings.TrimSpace(string(text)) == "1"

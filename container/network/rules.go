@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The registers of the kernel's packet filter that the rules use: a published address and its port lie side by side, as in the map's values.
+// The registers of the kernel's packet filter that the rules use: a published address and its port are adjacent, as in the map's values.
 const (
 	regAddress = unix.NFT_REG_1
 	regPort    = unix.NFT_REG32_01
@@ -27,14 +27,14 @@ const (
 //		chain forward     { type filter hook forward;                  oifname BRIDGE iifname != BRIDGE ct state established,related accept; ct status dnat accept; drop }
 //	}
 //
-// All of them are nftables' words: nft(8).
+// The syntax is that of nftables: nft(8).
 func (n Network) rules() error {
 	c, err := nftables.New()
 	if err != nil {
 		return explain(err)
 	}
 	t := &nftables.Table{Family: nftables.TableFamilyIPv4, Name: n.Bridge}
-	// A table must be there to be removed; adding one that is there changes nothing.
+	// A table must exist to be removed; adding an existing one changes nothing.
 	c.AddTable(t)
 	c.DelTable(t)
 	t = c.AddTable(t)
@@ -66,7 +66,7 @@ func (n Network) rules() error {
 	return nil
 }
 
-// removeRules removes the table. What is not there is no error.
+// removeRules removes the table. It is not an error if it does not exist.
 func (n Network) removeRules() error {
 	c, err := nftables.New()
 	if err != nil {
@@ -79,7 +79,7 @@ func (n Network) removeRules() error {
 	return nil
 }
 
-// ifname is the longest name of an interface, with a zero after it (linux/if.h).
+// ifname is the longest name of an interface, with a terminating zero (linux/if.h).
 const ifname = 16
 
 // and returns a rule of several parts: the first that does not match ends it.
@@ -90,21 +90,22 @@ func and(parts ...[]expr.Any) (out []expr.Any) {
 	return out
 }
 
-// interfaceIs compares the interface by which a packet comes or leaves with the bridge.
+// interfaceIs compares the interface by which a packet arrives or leaves with the bridge.
 func (n Network) interfaceIs(key expr.MetaKey, op expr.CmpOp) []expr.Any {
 	name := make([]byte, ifname)
 	copy(name, n.Bridge)
 	return []expr.Any{&expr.Meta{Key: key, Register: regAddress}, &expr.Cmp{Op: op, Register: regAddress, Data: name}}
 }
 
-// The places of addresses in an IPv4 header (RFC 791, 3.1), in bytes, and the first byte of those of the loopback interface (RFC 1122, 3.2.1.3).
+// The offsets of addresses in an IPv4 header (RFC 791, 3.1), in bytes, and the first byte of those of the loopback interface (RFC 1122,
+// 3.2.1.3).
 const (
 	sourceAddress      = 12
 	destinationAddress = 16
 	loopback           = 127
 )
 
-// fromNetwork matches what comes from an address of the network.
+// fromNetwork matches packets from an address of the network.
 func (n Network) fromNetwork() []expr.Any {
 	net := n.Prefix.Masked().Addr().As4()
 	mask := ^uint32(0) << (32 - n.Prefix.Bits())
@@ -115,7 +116,7 @@ func (n Network) fromNetwork() []expr.Any {
 	}
 }
 
-// conntrack matches connections of which one of these bits is set.
+// conntrack matches connections in which one of these bits is set.
 func conntrack(key expr.CtKey, bits uint32) []expr.Any {
 	return []expr.Any{
 		&expr.Ct{Key: key, Register: regAddress},
@@ -134,15 +135,15 @@ func masquerade() []expr.Any { return []expr.Any{&expr.Masq{}} }
 
 func verdict(k expr.VerdictKind) []expr.Any { return []expr.Any{&expr.Verdict{Kind: k}} }
 
-// destinationPort is its place in a TCP header (RFC 9293, 3.1), in bytes.
+// destinationPort is the offset of the destination port in a TCP header (RFC 9293, 3.1), in bytes.
 const destinationPort = 2
 
-// publish translates the destination of what comes to an address of this machine, at a published port.
+// publish translates the destination of packets to a published port at an address of this machine.
 func publish(ports *nftables.Set) []expr.Any {
 	return []expr.Any{
 		&expr.Fib{Register: regAddress, FlagDADDR: true, ResultADDRTYPE: true},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: regAddress, Data: binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL)},
-		// An address of the loopback interface cannot be the source of what leaves by another one.
+		// An address of the loopback interface cannot be the source of packets that leave by another interface.
 		&expr.Payload{DestRegister: regAddress, Base: expr.PayloadBaseNetworkHeader, Offset: destinationAddress, Len: 1},
 		&expr.Cmp{Op: expr.CmpOpNeq, Register: regAddress, Data: []byte{loopback}},
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: regAddress},

@@ -14,25 +14,25 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// group is the control group of a container (cgroups(7)): of the second version, or one in each of the first version's hierarchies for memory and for processors.
+// group is the control group of a container (cgroups(7)): of version 2, or one in each of the version 1 hierarchies for memory and CPU.
 type group struct{ at, name string }
 
 func (d Driver) group(name string) group { return group{d.CGroups, "corpus-git-" + name} }
 
-// second reports whether the machine has the second version of control groups only.
+// second reports whether the machine has only version 2 of control groups.
 func (g group) second() bool {
 	_, err := os.Lstat(filepath.Join(g.at, "cgroup.controllers"))
 	return err == nil
 }
 
-// The hierarchies of the first version, and the period of processor time, in microseconds, in which a share of it is counted.
+// The hierarchies of version 1, and the CPU period, in microseconds, that a quota applies to.
 const (
 	memory = "memory"
 	cpu    = "cpu"
 	period = 100_000
 )
 
-// folders returns those of the group.
+// folders returns the folders of the group.
 func (g group) folders() []string {
 	if g.second() {
 		return []string{filepath.Join(g.at, g.name)}
@@ -46,10 +46,11 @@ func (g group) folders() []string {
 	return out
 }
 
-// make makes the group with its limits, and gives its folders. One without limits is made, too: they may be set while the container runs.
+// make creates the group with its limits, and returns its folders. A group without limits is created, too, since limits may be set while the container is
+// running.
 func (g group) make(l container.Limits) ([]string, error) {
 	if g.second() {
-		// The file system refuses controllers that it has not; what is missing then is named by set.
+		// The file system refuses controllers that it does not have; set then reports what is missing.
 		_ = os.WriteFile(filepath.Join(g.at, "cgroup.subtree_control"), []byte("+memory +cpu"), 0o644) //nolint:gosec // it exists
 	}
 	for _, dir := range g.folders() {
@@ -60,7 +61,7 @@ func (g group) make(l container.Limits) ([]string, error) {
 	return g.folders(), g.set(l)
 }
 
-// limit is a file of a control group with what is written to it.
+// limit is a file of a control group and what is written to it.
 type limit struct{ file, value string }
 
 // set writes the limits.
@@ -102,10 +103,10 @@ func (g group) set(l container.Limits) error {
 	return nil
 }
 
-// removeTries is how often a group is tried to be removed: its last process is gone a moment after nspawn.
+// removeTries is the number of attempts to remove a group: its last process ends a moment after nspawn.
 const removeTries = 100
 
-// remove removes the group. What is not there is no error.
+// remove removes the group. It is not an error if it does not exist.
 func (g group) remove() error {
 	var errs []error
 	for _, dir := range g.folders() {

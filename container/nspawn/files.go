@@ -40,7 +40,7 @@ func (d Driver) Destroy(ctx context.Context, c container.Container) error {
 	return d.Maker.Remove(d.Store.Folder(c.Name))
 }
 
-// stopped refuses what needs a container that does not run.
+// stopped refuses operations on a running container that need a stopped one.
 func (d Driver) stopped(ctx context.Context, c container.Container) error {
 	running, err := d.Running(ctx, c)
 	if err == nil && running {

@@ -27,11 +27,11 @@ type Driver struct {
 	Run   execx.Commander
 	Store container.Store
 	Maker rootfs.Maker
-	// Network gives the network of the containers.
+	// Network returns the network of the containers.
 	Network func() (network.Network, error)
 	// Env is the environment of the tools.
 	Env []string
-	// CGroups is where the control groups are mounted: /sys/fs/cgroup.
+	// CGroups is the mount point of the control groups: /sys/fs/cgroup.
 	CGroups string
 	// Resolv is the text of this machine's resolv.conf(5).
 	Resolv func() string
@@ -45,7 +45,7 @@ const Name = "nspawn"
 // Interface is the name of a container's network interface (systemd-nspawn(1), --network-bridge=).
 const Interface = "host0"
 
-// How long a container may take to boot and to shut down, and how often it is looked at.
+// How long a container may take to boot and to shut down, and the interval at which it is checked.
 const (
 	bootWait = 2 * time.Minute
 	stopWait = 90 * time.Second
@@ -71,8 +71,8 @@ func (d Driver) Create(ctx context.Context, c container.Container, say func(stri
 	})
 }
 
-// launch starts nspawn: it is written down as what it is before it becomes that, in control groups of its own. $1 is the file of its number, $2 the
-// console's, $3 the control groups, separated by colons; the rest is the command.
+// launch starts nspawn in its own control groups; its PID is written before the process becomes nspawn. $1 is the PID file, $2 the console's file,
+// $3 the control groups, separated by colons; the rest is the command.
 const launch = `pid=$1 console=$2 groups=$3; shift 3
 echo $$ >"$pid.part" && mv "$pid.part" "$pid" || exit 1
 IFS=:; for g in $groups; do echo $$ >"$g/cgroup.procs" || exit 1; done; unset IFS
@@ -138,9 +138,9 @@ func (d Driver) booted(ctx context.Context, c container.Container) error {
 	}
 }
 
-// failed says why a container did not boot: the last line of its console.
+// failed returns why a container did not boot: the last line of its console.
 func (d Driver) failed(c container.Container) error {
-	text, _ := os.ReadFile(d.console(c)) // nothing is known then
+	text, _ := os.ReadFile(d.console(c)) // without the file nothing is known
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	if last := printable.Text(strings.TrimSpace(lines[len(lines)-1])); last != "" {
 		return fault.New(fault.Failed, "", "%s does not boot: %s", c.Name, last).WithHint("its console:  %s", d.console(c))
@@ -162,7 +162,7 @@ func (d Driver) Stop(ctx context.Context, c container.Container) error {
 		sig := syscall.Signal(0)
 		switch {
 		case time.Now().After(deadline):
-			sig = syscall.SIGKILL // with it goes the namespace of its processes: pid_namespaces(7)
+			sig = syscall.SIGKILL // this also ends its PID namespace: pid_namespaces(7)
 		case !asked:
 			sig = syscall.SIGTERM // an orderly shutdown: systemd-nspawn(1), --kill-signal=
 		}
@@ -203,7 +203,7 @@ func (d Driver) pid(c container.Container) (int, error) {
 	}
 	args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil || !bytes.Contains(args, []byte("--directory="+rootfs.Root(d.Store.Folder(c.Name))+"\x00")) {
-		return 0, nil // it has ended, and another one may have its number
+		return 0, nil // it has ended, and another process may have its PID
 	}
 	return pid, nil
 }
@@ -220,12 +220,12 @@ func (d Driver) leader(c container.Container) (int, error) {
 	}
 	children := strings.Fields(string(text))
 	if len(children) != 1 {
-		return 0, nil // not yet, or not any more
+		return 0, nil // not running yet, or no longer
 	}
 	return strconv.Atoi(children[0])
 }
 
-// environment is that of commands in a container.
+// environment returns the environment of commands in a container.
 func environment() []string {
 	return []string{"HOME=/root", "USER=root", "LANG=C.UTF-8", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 }

@@ -23,34 +23,34 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// Plan is how one machine becomes a node.
+// Plan describes how one machine becomes a node.
 type Plan struct {
 	Container container.Container
 	Driver    container.Driver
 	Store     container.Store
 	Keys      credentials.Store
-	// Agent is the option of ssh(1) by which the server finds the private key.
+	// Agent is the option of ssh(1) with which the server finds the private key.
 	Agent string
-	// Hosts is the file in which the machine's name is written; "" writes it nowhere.
+	// Hosts is the file in which the machine's name is written; "" means none.
 	Hosts string
-	// DNS is the server that is told the name; nil tells none.
+	// DNS is the name server on which the name is set; nil means none.
 	DNS *names.DNS
-	// Open are the ports of the machine that others may reach, over TCP; ssh is open always.
+	// Open are the ports of the machine that others may reach, over TCP; ssh is always open.
 	Open []uint16
 	// Env are variables of all logins and services there that read /etc/environment: KEY=VALUE.
 	Env []string
-	// Program is the corpus-git that runs there.
+	// Program is the corpus-git binary to run there.
 	Program string
-	// Deploy are projects that are deployed when all is ready.
+	// Deploy are projects that are deployed when everything is ready.
 	Deploy []string
-	// Verb runs a command of the server, and gives its exit status.
+	// Verb runs a command of the server, and returns its exit status.
 	Verb func(ctx context.Context, argv []string, out, errw io.Writer) (int, error)
-	// Out gets a line for each step, and what a deployment prints.
+	// Out receives a line for each step, and the output of deployments.
 	Out io.Writer
 	Now func() time.Time
 }
 
-// step is one of them. It says what it found or did, on one line.
+// step is one step. It returns what it found or did, in one line.
 type step struct {
 	name string
 	do   func(context.Context) (string, error)
@@ -63,7 +63,7 @@ func (p *Plan) steps() []step {
 	}
 }
 
-// Names are those of the steps, in their order.
+// Names returns the names of the steps, in their order.
 func Names() (out []string) {
 	for _, s := range (&Plan{}).steps() {
 		out = append(out, s.name)
@@ -71,7 +71,7 @@ func Names() (out []string) {
 	return out
 }
 
-// record is the journal: the steps that were begun, in their order.
+// record is the journal: the steps that have begun, in their order.
 type record struct {
 	Steps []stepRecord `json:"steps"`
 }
@@ -79,21 +79,21 @@ type record struct {
 type stepRecord struct {
 	Name  string    `json:"name"`
 	Begun time.Time `json:"begun"`
-	// Done is zero while it is not.
+	// Done is when the step was done, zero until then.
 	Done time.Time `json:"done,omitzero"`
-	// Said is what it said.
+	// Said is what the step returned.
 	Said string `json:"said,omitempty"`
 }
 
 func (p *Plan) journal() string { return filepath.Join(p.Store.Folder(p.Container.Name), "init.json") }
 
-// Begun reports whether a machine's preparation was begun.
+// Begun reports whether a machine's preparation has begun.
 func Begun(s container.Store, name string) bool {
 	_, err := os.Lstat((&Plan{Store: s, Container: container.Container{Name: name}}).journal())
 	return err == nil
 }
 
-// Run does what is left to do. from, where it is not "", names a step that is done again, with all after it.
+// Run runs the remaining steps. If from is not "", it names a step that is run again, with all steps after it.
 func (p *Plan) Run(ctx context.Context, from string) error {
 	all := p.steps()
 	first := slices.IndexFunc(all, func(s step) bool { return s.name == from })
@@ -142,10 +142,11 @@ func (p *Plan) write(r record) error {
 	return vfs.WriteFileAtomic(p.Store.FS, p.journal(), append(text, '\n'), 0o600)
 }
 
-// maxSaid bounds what an error repeats of a script's output, in bytes.
+// maxSaid limits how much of a script's output an error repeats, in bytes.
 const maxSaid = 4 << 10
 
-// sh runs a script in the machine, with arguments, and gives its output. What is wrong is the last line that it printed.
+// sh runs a script on the machine, with arguments, and returns its output. An error contains the last line that the
+// script printed.
 func (p *Plan) sh(ctx context.Context, in io.Reader, script string, args ...string) (string, error) {
 	var out bytes.Buffer
 	said := &execx.Tail{Max: maxSaid}
@@ -163,7 +164,7 @@ func (p *Plan) sh(ctx context.Context, in io.Reader, script string, args ...stri
 	return strings.TrimSpace(out.String()), nil
 }
 
-// put writes a file in the machine, and makes it durable there. changed reports that it was another one.
+// put writes a file on the machine, and makes it durable there. changed reports whether the file changed.
 func (p *Plan) put(ctx context.Context, path, mode string, content io.Reader) (changed bool, err error) {
 	out, err := p.sh(ctx, content, `t="$1.corpus-git-new"; mkdir -p "$(dirname "$1")"; cat >"$t"; chmod "$2" "$t"
 if cmp -s "$t" "$1"; then rm "$t"; chmod "$2" "$1"; else sync "$t"; mv "$t" "$1"; sync "$(dirname "$1")"; echo changed; fi`, path, mode)

@@ -23,7 +23,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// base has the packages that the other steps need, and an ssh server that runs.
+// base installs the packages that the other steps need, and makes sure that an ssh server is running.
 func (p *Plan) base(ctx context.Context) (string, error) {
 	out, err := p.sh(ctx, nil, `missing=
 for package in openssh-server nftables ca-certificates; do
@@ -40,12 +40,13 @@ echo "$PRETTY_NAME${missing:+, installed$missing}"`)
 	return printable.Text(out), err
 }
 
-// knownHosts is the file with the machine's host keys, under its name.
+// knownHosts returns the path of the file with the machine's host keys, under its name.
 func (p *Plan) knownHosts() string {
 	return filepath.Join(p.Store.Folder(p.Container.Name), "known_hosts")
 }
 
-// keys makes the key by which the server logs in, and exchanges public keys with the machine, over the driver's own way to it: no network is believed.
+// keys generates the key with which the server logs in, and exchanges public keys with the machine through its driver, so that no network has to be
+// trusted.
 func (p *Plan) keys(ctx context.Context) (string, error) {
 	key, err := p.Keys.Make(p.Container.Name)
 	if err != nil {
@@ -74,13 +75,13 @@ cat /etc/ssh/ssh_host_*_key.pub`, line)
 	return "the server logs in with " + ssh.FingerprintSHA256(key), vfs.WriteFileAtomic(p.Store.FS, p.knownHosts(), []byte(hosts.String()), 0o600)
 }
 
-// How long a machine may take to answer at its address, and how often it is asked.
+// How long a machine may take to answer at its address, and the interval of attempts.
 const (
 	addressWait = time.Minute
 	addressPoll = 200 * time.Millisecond
 )
 
-// address waits until the machine's ssh server answers where other machines reach it, with the host key that it has.
+// address waits until the machine's ssh server answers at the address at which other machines reach it, with its own host key.
 func (p *Plan) address(ctx context.Context) (string, error) {
 	a, err := p.Driver.Address(ctx, p.Container)
 	if err != nil {
@@ -105,7 +106,7 @@ func (p *Plan) address(ctx context.Context) (string, error) {
 	}
 }
 
-// answers begins a login, until the host key is known.
+// answers begins a login, up to the check of the host key.
 func (p *Plan) answers(ctx context.Context, at netip.AddrPort) error {
 	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", at.String())
 	if err != nil {
@@ -126,14 +127,14 @@ func (p *Plan) answers(ctx context.Context, at netip.AddrPort) error {
 		}
 		return errors.New("another host key answers there")
 	}})
-	// The error says only that the callback refused; its text is in it.
+	// The error only says that the callback refused, and contains the text of its error.
 	if err != nil && strings.Contains(err.Error(), good.Error()) {
 		return nil
 	}
 	return err
 }
 
-// name has others find the machine by its name.
+// name makes the machine known to others by its name.
 func (p *Plan) name(ctx context.Context) (string, error) {
 	a, err := p.Driver.Address(ctx, p.Container)
 	if err != nil {
@@ -159,7 +160,7 @@ func (p *Plan) name(ctx context.Context) (string, error) {
 	return strings.Join(said, "; "), nil
 }
 
-// rules is the machine's nftables.conf: what others may reach.
+// rules returns the machine's nftables.conf, which sets what others may reach.
 func (p *Plan) rules() string {
 	ports := "22"
 	for _, port := range p.Open {
@@ -181,7 +182,7 @@ table inet corpus-git {
 `
 }
 
-// firewall lets others reach ssh and the ports that are to be open, now and after each boot. Rules that the kernel refuses are not put in place.
+// firewall allows others to reach ssh and the ports in Open, now and after each boot. Rules that the kernel refuses are not installed.
 func (p *Plan) firewall(ctx context.Context) (string, error) {
 	if _, err := p.sh(ctx, strings.NewReader(p.rules()), `nft -c -f -`); err != nil {
 		return "", err
@@ -200,7 +201,7 @@ func (p *Plan) firewall(ctx context.Context) (string, error) {
 	return changes(changed, open), nil
 }
 
-// environment writes the variables in /etc/environment (pam_env(8)), between marks: what others wrote there stays.
+// environment writes the variables in /etc/environment (pam_env(8)), between marks: other content of the file is kept.
 func (p *Plan) environment(ctx context.Context) (string, error) {
 	out, err := p.sh(ctx, strings.NewReader(strings.Join(append(p.Env, ""), "\n")), `f=/etc/environment; t="$f.corpus-git-new"
 { sed '/^# corpus-git begins$/,/^# corpus-git ends$/d' "$f" 2>/dev/null || true; echo '# corpus-git begins'; cat; echo '# corpus-git ends'; } >"$t"
@@ -221,7 +222,7 @@ if cmp -s "$t" "$f"; then rm "$t"; else sync "$t"; mv "$t" "$f"; echo changed; f
 	return changes(out == "changed", what), nil
 }
 
-// unit is the service that runs the agent: it owns the state there, so that what was deployed converges and is watched without the server.
+// unit is the service that runs the agent, which owns the state there, so that what was deployed is converged and checked without the server.
 const unit = `[Unit]
 Description=corpus-git agent
 After=network-online.target
@@ -237,7 +238,7 @@ KillMode=process
 WantedBy=multi-user.target
 `
 
-// agent installs the program and its service. A program that is there already is left running.
+// agent installs the program and its service. If the program is installed already, the running one is kept.
 func (p *Plan) agent(ctx context.Context) (string, error) {
 	f, err := os.Open(p.Program)
 	if err != nil {
@@ -276,7 +277,7 @@ journalctl --no-pager -q -n 5 -u corpus-git-agent >&2; exit 1`, restart)
 	return changes(changed || other, "corpus-git-agent.service runs"), err
 }
 
-// target is how the server reaches the machine: destination and options of ssh(1).
+// target returns how the server reaches the machine: the destination and options for ssh(1).
 func (p *Plan) target(ctx context.Context) (string, []string, error) {
 	options := []string{
 		"HostKeyAlias=" + p.Container.Name, "UserKnownHostsFile=" + p.knownHosts(), "GlobalKnownHostsFile=none", p.Agent, "IdentitiesOnly=yes", "IdentityFile=" + p.Keys.Public(p.Container.Name),
@@ -288,7 +289,7 @@ func (p *Plan) target(ctx context.Context) (string, []string, error) {
 	return "root@" + a.String(), options, err
 }
 
-// node tells the server of the machine.
+// node registers the machine as a node of the server.
 func (p *Plan) node(ctx context.Context) (string, error) {
 	target, options, err := p.target(ctx)
 	if err != nil {
@@ -321,7 +322,7 @@ func (p *Plan) node(ctx context.Context) (string, error) {
 
 func (p *Plan) knownHostsOption() string { return "UserKnownHostsFile=" + p.knownHosts() }
 
-// deploy deploys the projects, in the order that they are named in.
+// deploy deploys the projects, in the order in which they are given.
 func (p *Plan) deploy(ctx context.Context) (string, error) {
 	for _, name := range p.Deploy {
 		exit, err := p.Verb(ctx, []string{"deploy", name}, p.Out, p.Out)

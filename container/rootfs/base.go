@@ -29,29 +29,30 @@ type Maker struct {
 	Bases string
 }
 
-// DefaultSuite is the release of Debian that containers have where nobody says another one.
+// DefaultSuite is the release of Debian that containers have by default.
 const DefaultSuite = "bookworm"
 
-// packages returns those of every base system: what boots, what a login and an address need, and the firewall.
+// packages returns the packages of every base system: those for booting, for logins and addresses, and for the
+// firewall.
 func packages() []string {
 	return []string{"systemd", "systemd-sysv", "dbus", "openssh-server", "iproute2", "nftables", "ca-certificates"}
 }
 
-// System says what a base system is made of.
+// System describes a base system.
 type System struct {
 	Suite, Mirror string
-	// Packages are beside those that every system has.
+	// Packages are those in addition to the ones that every system has.
 	Packages []string
 }
 
-// name is that of its folder: the same for the same system, whatever order the packages are in.
+// name returns the name of its folder: the same for the same system, whatever the order of the packages.
 func (s System) name() string {
 	all := slices.Sorted(slices.Values(append(packages(), s.Packages...)))
 	sum := sha256.Sum256([]byte(strings.Join(append([]string{s.Mirror}, slices.Compact(all)...), "\n")))
 	return fmt.Sprintf("%s-%x", s.Suite, sum[:6])
 }
 
-// Check refuses a system whose words are not names: they become arguments.
+// Check refuses a system with invalid names, since they become command arguments.
 func (s System) Check() error {
 	for _, w := range append([]string{s.Suite}, s.Packages...) {
 		if strings.Trim(w, "abcdefghijklmnopqrstuvwxyz0123456789.+-") != "" || w == "" || strings.HasPrefix(w, "-") {
@@ -64,7 +65,8 @@ func (s System) Check() error {
 	return nil
 }
 
-// Base returns the folder of a base system, and makes it if it does not exist yet: some minutes. say is told then.
+// Base returns the folder of a base system, and makes it if it does not exist yet, which takes some minutes. say
+// is then called.
 func (m Maker) Base(ctx context.Context, s System, say func(string)) (string, error) {
 	if err := s.Check(); err != nil {
 		return "", err
@@ -82,7 +84,7 @@ func (m Maker) Base(ctx context.Context, s System, say func(string)) (string, er
 	}
 	defer unlock()
 	if _, err := os.Lstat(dir); err == nil {
-		return dir, nil // another one made it meanwhile
+		return dir, nil // another process made it meanwhile
 	}
 	part := dir + ".part"
 	if err := vfs.RemoveAll(m.FS, part); err != nil {
@@ -105,7 +107,7 @@ func (m Maker) Base(ctx context.Context, s System, say func(string)) (string, er
 	return dir, m.keep(part, dir)
 }
 
-// neutral removes from a system what must be no container's but one's.
+// neutral removes from a system what must not be shared by several containers.
 func neutral(root string) error {
 	keys, err := filepath.Glob(filepath.Join(root, "etc/ssh/ssh_host_*"))
 	if err != nil {
@@ -122,7 +124,7 @@ func neutral(root string) error {
 	return errors.Join(err, gerr, os.WriteFile(filepath.Join(root, "etc/machine-id"), nil, 0o444))
 }
 
-// keep gives what was made under another name its own; durable on return.
+// keep renames what was made under a temporary name to its final name; it is durable on return.
 func (m Maker) keep(part, dir string) error {
 	d, err := os.Open(part)
 	if err != nil {
@@ -135,13 +137,13 @@ func (m Maker) keep(part, dir string) error {
 	return vfs.RenameDurable(m.FS, part, dir)
 }
 
-// tries of locking, and the time between them.
+// time between attempts to lock.
 const lockWait = 200 * time.Millisecond
 
-// maxSaid bounds what an error repeats of a tool's output, in bytes.
+// maxSaid limits how much of a tool's output an error repeats, in bytes.
 const maxSaid = 4 << 10
 
-// run runs a tool; its last line is in the error.
+// run runs a tool; the last line of its output is in the error.
 func (m Maker) run(ctx context.Context, dir string, argv ...string) error {
 	said := &execx.Tail{Max: maxSaid}
 	st, err := m.Exec.Run(ctx, execx.Cmd{Argv: argv, Dir: dir, Env: m.Env, Stdout: said, Stderr: said, Stdin: bytes.NewReader(nil)})

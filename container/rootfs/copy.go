@@ -19,14 +19,14 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// Settings are what is particular to one container.
+// Settings are the settings specific to one container.
 type Settings struct {
 	Hostname string
-	// Address is its own, Gateway that of the machine it runs on. Interface is its one network interface.
+	// Address is its own address, Gateway that of the machine that it runs on. Interface is its only network interface.
 	Address   netip.Prefix
 	Gateway   netip.Addr
 	Interface string
-	// Nameservers are asked for names.
+	// Nameservers are its name servers.
 	Nameservers []netip.Addr
 }
 
@@ -45,7 +45,7 @@ func Made(folder string) bool {
 	return err == nil
 }
 
-// Make copies a base system for a container, with settings of its own. One that is there is left as it is. Durable on return.
+// Make copies a base system for a container, with its own settings. An existing copy is left as it is. It is durable on return.
 func (m Maker) Make(ctx context.Context, base, folder string, s Settings) error {
 	if Made(folder) {
 		return nil
@@ -63,7 +63,7 @@ func (m Maker) Make(ctx context.Context, base, folder string, s Settings) error 
 	return m.keep(part, Root(folder))
 }
 
-// copy copies a tree with all that it is; what was begun there before is removed.
+// copy copies a tree with all its attributes; the remains of an earlier attempt are removed.
 func (m Maker) copy(ctx context.Context, from, to string) error {
 	if err := vfs.RemoveAll(m.FS, to); err != nil {
 		return err
@@ -74,7 +74,8 @@ func (m Maker) copy(ctx context.Context, from, to string) error {
 	return m.run(ctx, "", "cp", "--archive", "--one-file-system", "--reflink=auto", "--no-target-directory", from, to)
 }
 
-// write writes the files that make a system one machine's. They are written beside a base that no container has run: no link in it is another's.
+// write writes the files that are specific to one machine. They are written into a copy of a base that no container has run, so no link in it
+// can be made by an attacker.
 func (s Settings) write(root string) error {
 	var resolv strings.Builder
 	for _, n := range s.Nameservers {
@@ -106,7 +107,7 @@ func (s Settings) write(root string) error {
 	return nil
 }
 
-// Nameservers returns those of a resolv.conf(5) that another machine can ask, too: none on the loopback interface.
+// Nameservers returns the name servers of a resolv.conf(5) that other machines can also use: none on the loopback interface.
 func Nameservers(text string) (out []netip.Addr) {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
@@ -122,7 +123,7 @@ func Nameservers(text string) (out []netip.Addr) {
 
 func snapshot(folder, id string) string { return filepath.Join(folder, snapshots, id) }
 
-// Snapshot copies the root file system of a stopped container. A name that is taken is fault.Refused. Durable on return.
+// Snapshot copies the root file system of a stopped container. A name that exists is fault.Refused. It is durable on return.
 func (m Maker) Snapshot(ctx context.Context, folder, id string) error {
 	to := snapshot(folder, id)
 	if _, err := os.Lstat(to); err == nil {
@@ -134,7 +135,7 @@ func (m Maker) Snapshot(ctx context.Context, folder, id string) error {
 	return m.keep(to+".part", to)
 }
 
-// Restore makes a copy of a snapshot the root file system of a stopped container: it has one or the other at each moment.
+// Restore replaces the root file system of a stopped container with a copy of a snapshot: at any time it has one or the other.
 func (m Maker) Restore(ctx context.Context, folder, id string) error {
 	from := snapshot(folder, id)
 	if _, err := os.Lstat(from); err != nil {
@@ -194,7 +195,7 @@ func (m Maker) Snapshots(folder string) ([]string, error) {
 	return out, nil
 }
 
-// Remove removes all that a container has in its folder, and the folder.
+// Remove removes a container's folder and everything in it.
 func (m Maker) Remove(folder string) error {
 	_, err := os.Lstat(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -206,7 +207,7 @@ func (m Maker) Remove(folder string) error {
 	return m.remove(folder)
 }
 
-// remove takes the name away first: what is half removed has another one.
+// remove renames first, so that a partly removed tree no longer has its name.
 func (m Maker) remove(dir string) error {
 	trash := dir + ".trash"
 	if err := vfs.RemoveAll(m.FS, trash); err != nil {
@@ -215,7 +216,7 @@ func (m Maker) remove(dir string) error {
 	return errors.Join(vfs.RenameDurable(m.FS, dir, trash), vfs.RemoveAll(m.FS, trash))
 }
 
-// syncFS makes durable what is in the file system of an open folder.
+// syncFS makes the file system of an open folder durable.
 func syncFS(d *os.File) error { return unix.Syncfs(int(d.Fd())) } //nolint:gosec // a descriptor fits
 
 // lock waits for a lock until ctx ends.

@@ -20,7 +20,7 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// Hub is the hub of an agent, as the agent's file holds it.
+// Hub is the hub of an agent, as stored in the agent's file.
 type Hub struct {
 	// Address is HOST:PORT of the ssh server, HostKey its key, Node the name of this machine there.
 	Address string `json:"address"`
@@ -35,7 +35,7 @@ type Agent struct {
 	// Serve serves one session of the hub, until in ends.
 	Serve func(ctx context.Context, in io.Reader, out io.Writer) error
 	Log   zerolog.Logger
-	// Hello is sent to the hub at each connection, as JSON. Connected is called when the hub has it.
+	// Hello is sent to the hub at each connection, as JSON. Connected is called when the hub has received it.
 	Hello     func() any
 	Connected func() error
 
@@ -46,17 +46,17 @@ type Agent struct {
 
 const (
 	dialLimit = 20 * time.Second
-	// links is how many sessions the hub can have at a time.
+	// links is the number of sessions that the hub can have at a time.
 	links = 4
-	// alive is how often the hub is asked whether it is there, and how long it may take to answer.
+	// alive is the interval of keepalives to the hub, and how long it may take to answer one.
 	alive = 15 * time.Second
-	// again and longest bound the pause before a lost connection is made again.
+	// again and longest limit the pause before a lost connection is reestablished.
 	again   = time.Second
 	longest = time.Minute
 	user    = "agent"
 )
 
-// dial connects; the hub's key is the only one that is taken.
+// dial connects; only the hub's key is accepted.
 func dial(ctx context.Context, hub Hub, key ssh.Signer) (*ssh.Client, error) {
 	want, _, _, _, err := ssh.ParseAuthorizedKey([]byte(hub.HostKey))
 	if err != nil {
@@ -138,7 +138,7 @@ func (a *Agent) Run(ctx context.Context) {
 	}
 }
 
-// connect serves one connection to its end; connected reports that the hub took it. The error is fault.Refused where it takes no streams.
+// connect serves one connection to its end; connected reports that the hub accepted it. The error is fault.Refused if the hub accepts no streams.
 func (a *Agent) connect(ctx context.Context) (connected bool, err error) {
 	c, err := dial(ctx, a.Hub, a.Key)
 	if err != nil {
@@ -150,7 +150,7 @@ func (a *Agent) connect(ctx context.Context) (connected bool, err error) {
 	defer stop()
 	a.Log.Info().Str("hub", a.Hub.Address).Str("node", a.Hub.Node).Msg("connected to the hub")
 	go func() {
-		_ = c.Wait() // the reason is that of who used it
+		_ = c.Wait() // the user of the session reports the reason
 		end()
 	}()
 	a.keep(c, ctx.Done())
@@ -180,7 +180,7 @@ func (a *Agent) offer(ctx context.Context, end context.CancelFunc, c *ssh.Client
 			if err := a.link(ctx, c, use); err != nil {
 				select {
 				case errs <- err:
-				default: // others have the reason
+				default: // another session has reported the reason
 				}
 				end()
 			}
@@ -196,15 +196,15 @@ func (a *Agent) offer(ctx context.Context, end context.CancelFunc, c *ssh.Client
 	return errors.Join(all...)
 }
 
-// keep notes the connection that there is.
+// keep stores the current connection.
 func (a *Agent) keep(c *ssh.Client, gone <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.conn, a.gone = c, gone
 }
 
-// session opens a session. It does not wait for the library once the connection is gone: there a session that is opened while the connection ends
-// waits for ever (x/crypto/ssh, mux.openChannel).
+// session opens a session. It does not wait for the library once the connection is gone: in it, opening a session while the connection ends blocks forever
+// (x/crypto/ssh, mux.openChannel).
 func session(c *ssh.Client, gone <-chan struct{}) (*ssh.Session, error) {
 	type opened struct {
 		s   *ssh.Session
@@ -223,7 +223,7 @@ func session(c *ssh.Client, gone <-chan struct{}) (*ssh.Session, error) {
 	}
 }
 
-// publish tells the hub of this machine. A hub of an older release does not take it.
+// publish tells the hub about this machine. A hub of an older release does not accept it.
 func (a *Agent) publish(c *ssh.Client, gone <-chan struct{}) error {
 	err := callHub(c, gone, "node publish "+a.Hub.Node, a.Hello())
 	var refused *ssh.ExitError
@@ -236,7 +236,7 @@ func (a *Agent) publish(c *ssh.Client, gone <-chan struct{}) error {
 	return a.Connected()
 }
 
-// Call runs a verb of the hub, with a document as its input. An error is that of the connection, or what the hub answers.
+// Call runs a verb of the hub, with a document as its input. An error is one of the connection, or the hub's answer.
 func (a *Agent) Call(verb string, doc any) error {
 	a.mu.Lock()
 	c, gone := a.conn, a.gone
@@ -265,7 +265,7 @@ func callHub(c *ssh.Client, gone <-chan struct{}, verb string, doc any) error {
 	return nil
 }
 
-// keepalive closes a connection whose hub does not answer any more.
+// keepalive closes a connection whose hub no longer answers.
 func (a *Agent) keepalive(ctx context.Context, c *ssh.Client) {
 	tick := time.NewTicker(alive)
 	defer tick.Stop()
@@ -285,7 +285,7 @@ func (a *Agent) keepalive(ctx context.Context, c *ssh.Client) {
 	}
 }
 
-// link offers one session to the hub, and answers it. used is called when it begins.
+// link offers one session to the hub, and serves it. used is called when the session begins.
 func (a *Agent) link(ctx context.Context, c *ssh.Client, used func()) error {
 	s, err := session(c, ctx.Done())
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// TokenPrefix begins every join token, so that people and secret scanners recognise one.
+// TokenPrefix is the prefix of every join token, so that people and secret scanners recognise one.
 const TokenPrefix = "cgj_"
 
 // Token lets a machine join a hub as one of its nodes, once. It contains a private key, whose public half the hub knows.
@@ -29,7 +29,7 @@ type Token struct {
 // maxToken limits the text of a token.
 const maxToken = 8 << 10
 
-// NewToken makes a token, and the line of its public key.
+// NewToken returns a new token, and the line of its public key.
 func NewToken(hub, hostKey, node string) (text, public string, err error) {
 	t := Token{Hub: hub, HostKey: hostKey, Node: node, Seed: make([]byte, ed25519.SeedSize)}
 	_, _ = rand.Read(t.Seed) // never fails: crypto/rand

@@ -13,7 +13,7 @@ type unit struct {
 	n    int64
 }
 
-// sizeUnits returns the units of sizes, longest names first.
+// sizeUnits returns the units of sizes, those with the longest names first.
 func sizeUnits() []unit {
 	return []unit{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"KB", 1e3},
 		{"T", 1 << 40}, {"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}, {"k", 1 << 10}, {"B", 1}, {"", 1}}

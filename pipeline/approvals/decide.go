@@ -10,8 +10,8 @@ import (
 	"corpus-git/project/approval"
 )
 
-// Vote counts a vote, and gives the request with all votes. It is fault.Refused where the request has ended, who votes may not or has voted before, asked for it,
-// or who asked for it may no longer. Every vote is audited; one that breaks the glass is told.
+// Vote counts a vote, and returns the request with all votes. It is fault.Refused if the request has ended, if the voter may not vote, has voted before or made
+// the request, or if the requester no longer has the permission. Every vote is audited; a break-glass vote is also notified.
 func (s *Store) Vote(ctx context.Context, r approval.Request, v approval.Vote) (_ approval.Request, err error) {
 	defer func() {
 		action := "approve"
@@ -47,13 +47,13 @@ func (s *Store) Vote(ctx context.Context, r approval.Request, v approval.Vote) (
 	return r, err
 }
 
-// Void ends a request that would not do what was approved, and is the error that says so.
+// Void ends a request that would not do what was approved, and returns the error that says so.
 func (s *Store) Void(ctx context.Context, r approval.Request, why string) error {
 	_, err := s.End(ctx, r.ID, approval.Void, "corpus-git", why, "")
 	return errors.Join(err, fault.New(fault.Refused, "", "the approval request %s is void: %s", r.ID.Short(), why).WithHint("push the commit again to request approval"))
 }
 
-// Reject ends a request without a deployment: by who may approve, or who asked for it. It is audited.
+// Reject ends a request without a deployment: for somebody who may approve, or who requested it. It is audited.
 func (s *Store) Reject(ctx context.Context, name project.Name, request string, by project.Pusher, reason string) (r approval.Request, err error) {
 	if r, err = s.Find(ctx, name, request); err != nil {
 		return r, err
@@ -74,7 +74,7 @@ func (s *Store) Reject(ctx context.Context, name project.Name, request string, b
 	return s.Find(ctx, name, string(r.ID))
 }
 
-// record audits what somebody decided about a request, and gives err, which says that it was refused, with its own.
+// record audits a decision about a request, and returns err, which says whether it was refused, joined with its own error.
 func (s *Store) record(ctx context.Context, r approval.Request, by project.Pusher, action, detail string, err error) error {
 	e := audit.Entry{Actor: by.Key, Fingerprint: by.Fingerprint, From: by.From, Action: action, Project: r.Project.String(), Outcome: "ok", Detail: detail, Deployment: string(r.ID),
 		Object: r.Commit().Short() + " of " + r.Deployment.Pusher.Key}

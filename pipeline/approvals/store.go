@@ -14,12 +14,12 @@ import (
 	"corpus-git/project/approval"
 )
 
-// Store is the table. The fields are set before use.
+// Store is the table. Its fields are set before use.
 type Store struct {
-	// May reports whether somebody has a right on a project now.
+	// May reports whether somebody has a permission on a project now.
 	May   func(ctx context.Context, who project.Pusher, name project.Name, want project.Right) (bool, error)
 	Audit Audit
-	// Notify notifies others; nil tells nobody.
+	// Notify notifies others; nil notifies nobody.
 	Notify func(ctx context.Context, tx db.Execer, n project.Notification) error
 
 	db  *sql.DB
@@ -31,7 +31,7 @@ type Audit interface {
 	Record(ctx context.Context, e audit.Entry) error
 }
 
-// NewStore makes the tables in a database where they are missing.
+// NewStore creates the tables in a database if they are missing.
 func NewStore(ctx context.Context, d *sql.DB, now func() time.Time) (*Store, error) {
 	err := db.Migrate(ctx, d, "approvals", []string{
 		`CREATE TABLE approvals (id TEXT PRIMARY KEY, project TEXT NOT NULL, at INTEGER NOT NULL, expires INTEGER NOT NULL, need INTEGER NOT NULL, plan TEXT NOT NULL,
@@ -44,7 +44,7 @@ func NewStore(ctx context.Context, d *sql.DB, now func() time.Time) (*Store, err
 	return &Store{db: d, now: now}, err
 }
 
-// Add opens a request. Other open ones of the same project and principal for the same repository are void: they are superseded.
+// Add opens a request. Other open requests of the same project and principal for the same repository are void: they are superseded.
 func (s *Store) Add(ctx context.Context, r approval.Request) error {
 	facts, err := json.Marshal(r.Deployment)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *Store) Add(ctx context.Context, r approval.Request) error {
 	return tx.Commit()
 }
 
-// expire ends what nobody approved in time.
+// expire ends requests that were not approved in time.
 func (s *Store) expire(ctx context.Context) error {
 	now := s.now().UnixNano()
 	_, err := s.db.ExecContext(ctx, `UPDATE approvals SET state = 'expired', reason = 'nobody approved it in time', ended = ? WHERE state = 'open' AND expires <= ?`, now, now)
@@ -133,12 +133,12 @@ func (s *Store) votes(ctx context.Context, id project.ID) (out []approval.Vote, 
 	return out, rows.Err()
 }
 
-// List returns the newest requests of a project, the newest first; with open only those that wait.
+// List returns the newest requests of a project, the newest first; with open only those that are open.
 func (s *Store) List(ctx context.Context, name project.Name, open bool, limit int) ([]approval.Request, error) {
 	return s.query(ctx, `WHERE project = ?1 AND (NOT ?2 OR state = 'open') ORDER BY rowid DESC LIMIT ?3`, name, open, limit)
 }
 
-// Find resolves the ID of a request of a project, or the beginning of one; fault.Usage if there is none, or more than one.
+// Find resolves the ID of a request of a project, or a prefix of one; no match, or more than one, is fault.Usage.
 func (s *Store) Find(ctx context.Context, name project.Name, prefix string) (approval.Request, error) {
 	prefix, err := project.ParseIDPrefix(prefix)
 	if err != nil {
@@ -156,7 +156,8 @@ func (s *Store) Find(ctx context.Context, name project.Name, prefix string) (app
 	return approval.Request{}, fault.New(fault.Usage, "approval", "no approval request %s in %s", prefix, name).WithHint("corpus-git approvals %s  lists them", name)
 }
 
-// count adds a vote to an open request, and gives the request with all votes. Who has voted before is fault.Refused, and so is a request that has ended.
+// count adds a vote to an open request, and returns the request with all votes. A second vote by the same principal is fault.Refused, and so is a vote
+// on a request that has ended.
 func (s *Store) count(ctx context.Context, r approval.Request, v approval.Vote) (approval.Request, error) {
 	res, err := s.db.ExecContext(ctx, `INSERT INTO approval_votes(request, name, fingerprint, address, at, break_glass, reason) SELECT id, ?2, ?3, ?4, ?5, ?6, ?7 FROM approvals
 		WHERE id = ?1 AND state = 'open' AND expires > ?5 ON CONFLICT(request, name) DO UPDATE SET break_glass = 1, reason = excluded.reason WHERE excluded.break_glass`,
@@ -177,7 +178,7 @@ func (s *Store) count(ctx context.Context, r approval.Request, v approval.Vote) 
 	return s.Find(ctx, r.Project, string(r.ID))
 }
 
-// End ends an open request; one that has ended stays as it is, and reports false.
+// End ends an open request; it returns false for one that has ended, which stays as it is.
 func (s *Store) End(ctx context.Context, id project.ID, state approval.State, by, reason string, result project.ID) (bool, error) {
 	res, err := s.db.ExecContext(ctx, `UPDATE approvals SET state = ?, reason = ?, who = ?, ended = ?, result = ? WHERE id = ? AND state = 'open'`,
 		state, reason, by, s.now().UnixNano(), result, id)

@@ -21,7 +21,7 @@ type clock struct{ t time.Time }
 
 func (c *clock) now() time.Time { return c.t }
 
-// rights are of principals on any project.
+// rights holds the permissions of principals on any project.
 type rights map[string][]project.Right
 
 func (r rights) may(_ context.Context, who project.Pusher, _ project.Name, want project.Right) (bool, error) {
@@ -88,7 +88,7 @@ func TestVotes(t *testing.T) {
 	require.Equal(t, []string{"ci", "ops"}, q.Names())
 	require.Empty(t, *told)
 
-	// Breaking the glass takes admin and a reason, whoever asked.
+	// Break-glass requires admin and a reason, whoever made the request.
 	require.NoError(t, s.Add(ctx, request(two, c, 3)))
 	other, err := s.Find(ctx, "app", string(two))
 	require.NoError(t, err)
@@ -104,12 +104,13 @@ func TestVotes(t *testing.T) {
 	require.Equal(t, "down", other.Broken().Reason)
 	require.Equal(t, []string{"break-glass by ops"}, *told)
 
-	// The first was superseded, as the same principal asked again; nothing that has ended takes a vote.
+	// The first was superseded, since the same principal made another request; no ended request accepts
+	// a vote.
 	require.Equal(t, approval.Void, find().State)
 	_, err = s.Vote(ctx, find(), by("ci"))
 	require.ErrorContains(t, err, "superseded by "+string(two))
 
-	// Who asked may no longer: void.
+	// The requester no longer has the permission: void.
 	require.NoError(t, s.Add(ctx, request(three, c, 1)))
 	r["dev"] = nil
 	last, err := s.Find(ctx, "app", string(three))
@@ -159,7 +160,7 @@ func TestExpiryAndEnds(t *testing.T) {
 	require.Empty(t, list)
 }
 
-// What is bound: both commits, what is live, the settings, and the plan to the character.
+// What is bound: both commits, what is live, the settings, and the plan, character by character.
 func TestChanged(t *testing.T) {
 	_, c, _, _ := open(t)
 	q := request(one, c, 1)

@@ -1,8 +1,8 @@
 // Package journal is the append-only record of one project's deployments, from which crashes are recovered.
 //
-// It owns the file: its format, what is durable when, and what a crash may leave. It does not decide what follows from an entry.
+// It owns the file: its format, what is durable when, and what a crash may leave behind. It does not decide what follows from an entry.
 //
-// A crash leaves at its end what was not durable yet, which Open passes over.
+// A crash may leave incomplete entries at its end, which were not durable yet and which Open skips.
 package journal
 
 import (
@@ -22,7 +22,7 @@ import (
 	"corpus-git/project"
 )
 
-// Kind is the type of an entry. Recovery from a crash is decided by the last one.
+// Kind is the type of an entry. The last entry decides how a crash is recovered from.
 type Kind string
 
 const (
@@ -45,9 +45,9 @@ type Entry struct {
 	Time       time.Time  `json:"time"`
 	Kind       Kind       `json:"kind"`
 	Deployment project.ID `json:"deployment"`
-	// Facts are those of an Accepted entry.
+	// Facts are the facts of an Accepted entry.
 	Facts *project.Deployment `json:"facts,omitempty"`
-	// Procedure names what begins.
+	// Procedure is the procedure that begins.
 	Procedure string `json:"procedure,omitempty"`
 	// Archive is the archive's folder name, once it is known.
 	Archive string `json:"archive,omitempty"`
@@ -55,7 +55,7 @@ type Entry struct {
 	Keep bool `json:"keep,omitempty"`
 	// Changes are the refs that Committing moves.
 	Changes []RefChange `json:"changes,omitempty"`
-	// Result is that of an Ended entry, and what is known of a Failing one.
+	// Result is the result in an Ended entry, and what is known of a Failing one.
 	Result *project.Result `json:"result,omitempty"`
 }
 
@@ -68,7 +68,7 @@ type RefChange struct {
 }
 
 // Journal is the append-only record of one project's deployments: one line each, a CRC-32C in hexadecimal, a space, JSON. An entry is
-// durable when Append returns, except for a Begin that decides nothing in a recovery: that of the archive, which only reads, and each one
+// durable when Append returns, except for a Begin that recovery does not depend on: that of the archive, which only reads, and each one
 // after the first that changes the tree. The next entry makes it durable too. Write leaves syncing to Sync: for an Accepted, on which
 // nothing depends before the tree is changed, and an Ended. Incomplete entries that were not durable are skipped when the journal is
 // opened; any other damage is an error, because guessing could lose a tree. Each line names the deciding entry before it, which tells the
@@ -89,8 +89,8 @@ type tail struct {
 	changed bool       // its deployment has begun to change the tree
 }
 
-// next returns the tail after one more entry. decides reports whether a recovery decides by it: then it must be durable before what it
-// announces.
+// next returns the tail after one more entry. decides reports whether a recovery depends on it: then it must be durable before what it
+// announces begins.
 func (t tail) next(e Entry, sum string) (_ tail, decides bool) {
 	changes := ChangesTree(e)
 	if e.Kind == Begin && (!changes || t.changed && t.id == e.Deployment) {
@@ -126,7 +126,7 @@ type journalLine struct {
 	After string `json:"after,omitempty"`
 }
 
-// maxJournal is the size from which a journal whose last deployment has ended is started again.
+// maxJournal is the size at which a journal whose last deployment has ended is started anew.
 const maxJournal = 1 << 20
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -177,7 +177,7 @@ func lastOf(entries []Entry) []Entry {
 	return entries
 }
 
-// readJournal returns all whole entries, where the last of them ends, and what comes after them.
+// readJournal returns all whole entries, where the last of them ends, and the tail after them.
 func readJournal(data []byte) (entries []Entry, size int64, end tail, err error) {
 	for at := 0; at < len(data); {
 		n := bytes.IndexByte(data[at:], '\n') + 1
@@ -238,19 +238,19 @@ func parseEntry(line []byte) (l journalLine, sum string, err error) {
 	return l, sum, json.Unmarshal(body[9:], &l)
 }
 
-// checksum is eight lower-case hexadecimal digits.
+// checksum returns eight lower-case hexadecimal digits.
 func checksum(data []byte) string { return fmt.Sprintf("%08x", crc32.Checksum(data, castagnoli)) }
 
 // Append adds e. It is durable on return, except as described at Journal; on an error the journal is unchanged.
 func (j *Journal) Append(e Entry) error { return j.add(e, true) }
 
-// Write adds e, which Sync makes durable, or the next entry that Append makes so.
+// Write adds e. It is made durable by Sync, or by the next entry that Append makes durable.
 func (j *Journal) Write(e Entry) error { return j.add(e, false) }
 
 // Sync makes durable what the journal holds, and its name.
 func (j *Journal) Sync() error { return j.SyncBut(0) }
 
-// SyncBut is Sync after a sync of a whole file system, given by its device number: if the journal is on it there is nothing left to do.
+// SyncBut is Sync after a sync of a whole file system, given by its device number: if the journal is on it, nothing is left to do.
 func (j *Journal) SyncBut(covered uint64) error {
 	if st, err := j.file.Stat(); err == nil && covered != 0 {
 		if sys, ok := st.Sys().(*syscall.Stat_t); ok && uint64(sys.Dev) == covered {
@@ -295,7 +295,7 @@ func (j *Journal) add(e Entry, sync bool) error {
 	return nil
 }
 
-// restart begins an empty journal; the deployments in the old one have all ended.
+// restart starts an empty journal; the deployments in the old one have all ended.
 func (j *Journal) restart() error {
 	if err := vfs.WriteFileAtomic(vfs.OS{}, j.path, nil, 0o600); err != nil {
 		return err

@@ -51,14 +51,14 @@ func TestJournalToleratesATornTailAndNothingElse(t *testing.T) {
 		j, got, err := Open(path)
 		require.NoError(t, err)
 		require.Len(t, got, 2)
-		// What comes next takes the place of the torn entry.
+		// The next entry replaces the torn one.
 		require.NoError(t, j.Append(sample("one")[2]))
 		require.NoError(t, j.Close())
 		data, err := os.ReadFile(path)
 		require.NoError(t, err)
 		require.Equal(t, whole, data)
 	}
-	// A tail of garbage of any kind is cut, zeros after a power cut among it.
+	// A tail of garbage of any kind is cut, including zeros after a power cut.
 	for _, tail := range []string{"\x00\x00\x00\x00", "\x00\n\x00\n", "deadbeef {}\n"} {
 		require.NoError(t, os.WriteFile(path, append(append([]byte{}, whole...), tail...), 0o600))
 		j, got, err := Open(path)
@@ -66,7 +66,7 @@ func TestJournalToleratesATornTailAndNothingElse(t *testing.T) {
 		require.Len(t, got, 3)
 		require.NoError(t, j.Close())
 	}
-	// What was not durable by itself (begin archive) is passed over, anything else is not.
+	// What was not durable by itself (begin archive) is skipped, anything else is not.
 	lost := bytes.IndexByte(whole, '\n') + 1
 	for i := range last {
 		damaged := append([]byte{}, whole...)
@@ -86,7 +86,7 @@ func TestJournalToleratesATornTailAndNothingElse(t *testing.T) {
 	}
 }
 
-// A power cut leaves any part of what was not synced: recovery must decide by what is left as it would have by all of it.
+// A power cut leaves any part of what was not synced: recovery must decide from what is left as it would from all of it.
 func TestJournalAfterAPowerCut(t *testing.T) {
 	id := project.ID("one")
 	begin := func(name string) Entry { return Entry{Kind: Begin, Deployment: id, Procedure: name} }
@@ -134,7 +134,7 @@ func TestJournalAfterAPowerCut(t *testing.T) {
 					require.NoError(t, err, "lines %d to %d", from, to)
 					require.Len(t, got, len(want))
 					require.Equal(t, Changed(want), Changed(got))
-					// What comes next is behind what is left, and is found again.
+					// The next entry is appended to what is left, and is found again.
 					require.NoError(t, j.Append(Entry{Kind: Ended, Deployment: id}))
 					require.NoError(t, j.Close())
 					j, again, err := Open(path)
@@ -173,7 +173,7 @@ func TestJournalLosesWhatWasNotAccepted(t *testing.T) {
 		require.NoError(t, err, "from byte %d", from)
 		require.False(t, OpenEnded(got))
 		require.Equal(t, ended, got)
-		// What comes next is told from it.
+		// The next entry is distinguished from it.
 		require.NoError(t, j.Append(sample("three")[0]))
 		require.NoError(t, j.Close())
 		j, got, err = Open(path)

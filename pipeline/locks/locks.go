@@ -1,4 +1,4 @@
-// Package locks has a mutex for each project.
+// Package locks provides a mutex for each project.
 package locks
 
 import (

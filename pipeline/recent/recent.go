@@ -1,5 +1,4 @@
-// Package recent reads, for lists of many projects, how the newest deployments of each went: a few columns of pipeline's table, by its index, without
-// the facts and results in it.
+// Package recent reads, for lists of many projects, the results of the newest deployments of each: a few columns of pipeline's table, by its index, without the facts and results.
 //
 // It owns nothing and changes nothing. A Table is safe for concurrent use.
 package recent
@@ -18,15 +17,15 @@ import (
 // Table is pipeline's table of deployments.
 type Table struct{ DB *sql.DB }
 
-// Query reads the newest deployments (?2 at most) of each of a list of projects (?1, JSON). A test holds its plan.
+// Query reads the newest deployments (?2 at most) of each of a list of projects (?1, JSON). A test checks its query plan.
 const Query = `SELECT d.project, d.id, d.at, d.trigger, d.state FROM json_each(?1) n JOIN deployments d ON d.rowid IN
 		(SELECT o.rowid FROM deployments o WHERE o.project = n.value AND o.trigger NOT IN ('plan', 'check', 'converge') ORDER BY o.rowid DESC LIMIT ?2) ORDER BY d.rowid DESC`
 
-// QueryFailed reads which of a list of projects (?1, JSON) have a newest record that is final and not good. A test holds its plan.
+// QueryFailed reads which of a list of projects (?1, JSON) have a newest final record that is not good. A test checks its query plan.
 const QueryFailed = `SELECT n.value FROM json_each(?1) n WHERE (SELECT d.state FROM deployments d WHERE d.rowid =
 		(SELECT max(o.rowid) FROM deployments o WHERE o.project = n.value AND ` + records.IsEnded + `)) NOT IN ('live', 'done')`
 
-// Failed returns the projects whose newest deployment that has ended did not go well; plans, checks and what converges do not count.
+// Failed returns the projects whose newest ended deployment was not successful; plans, checks and converges do not count.
 func (t Table) Failed(ctx context.Context, names []project.Name) (map[project.Name]bool, error) {
 	list, err := json.Marshal(names)
 	if err != nil {
@@ -48,7 +47,8 @@ func (t Table) Failed(ctx context.Context, names []project.Name) (map[project.Na
 	return out, rows.Err()
 }
 
-// Newest returns the newest deployments of each project that has some, at most n of each, the newest first. Plans and checks change nothing, and what converges brings nothing new: they are left out.
+// Newest returns the newest deployments of each project that has any, at most n of each, the newest first. Plans and checks, which change nothing, and converges, which deploy nothing new, are not
+// included.
 func (t Table) Newest(ctx context.Context, names []project.Name, n int) (map[project.Name][]status.Mark, error) {
 	list, err := json.Marshal(names)
 	if err != nil {

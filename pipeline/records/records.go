@@ -2,7 +2,7 @@
 //
 // It owns the table and its queries. It does not decide what a deployment did: the journal does.
 //
-// A crash leaves records of deployments as unfinished, which recovery ends.
+// A crash leaves records of deployments unfinished; recovery ends them.
 package records
 
 import (
@@ -16,15 +16,15 @@ import (
 	"corpus-git/project"
 )
 
-// Store is the table of all deployments. It is an index for people: the journal has what a deployment did to a project. Records are ordered
-// by insertion, since the clock may be set back.
+// Store is the table of all deployments. It is an index for people: the journal is the authority on what a deployment did to a project. Records are
+// ordered by insertion, since the clock may be set back.
 type Store struct {
 	db *sql.DB
-	// Notify adds a notification to the transaction of a record; nil tells nobody.
+	// Notify adds a notification to the transaction of a record; nil notifies nobody.
 	Notify func(ctx context.Context, tx db.Execer, n project.Notification) error
 }
 
-// Open makes the table in a database where it is missing.
+// Open creates the table in a database if it is missing.
 func Open(ctx context.Context, d *sql.DB) (*Store, error) {
 	err := db.Migrate(ctx, d, "pipeline", []string{
 		`CREATE TABLE deployments (id TEXT PRIMARY KEY, project TEXT NOT NULL, at INTEGER NOT NULL, trigger TEXT NOT NULL,
@@ -40,15 +40,16 @@ func Open(ctx context.Context, d *sql.DB) (*Store, error) {
 // isOpen is the condition for a record that is not final. The index and the queries must use the same text.
 const isOpen = `state IN ('waiting', 'running')`
 
-// IsEnded is the condition for a record that is final, of what changes something by somebody's wish. The index and the queries must use the same text.
+// IsEnded is the condition for a final record of something that a person requested and that changes something. The index and the queries must use the
+// same text.
 const IsEnded = `state NOT IN ('waiting', 'running') AND trigger NOT IN ('plan', 'check', 'converge')`
 
-// Put writes a record, and what is notified of it in the same transaction.
+// Put writes a record, and its notifications in the same transaction.
 func (r *Store) Put(ctx context.Context, rec project.Record, news ...project.Notification) error {
 	return r.write(ctx, r.db, rec, news)
 }
 
-// Note is Put of a record that a power cut may lose: the journal has the facts, or nothing has begun. Every later Put makes it durable.
+// Note is Put for a record that a power cut may lose: the journal has the facts, or nothing has begun. Every later Put makes it durable.
 func (r *Store) Note(ctx context.Context, rec project.Record, news ...project.Notification) error {
 	return db.WithoutSync(ctx, r.db, func(c *sql.Conn) error { return r.write(ctx, c, rec, news) })
 }
@@ -135,7 +136,7 @@ func (r *Store) Get(ctx context.Context, id project.ID) (project.Record, error) 
 	return rec, err
 }
 
-// Find resolves what a person typed: an ID or a prefix of one; "" is the newest that is not a plan.
+// Find resolves what a person typed: an ID or a prefix of one; "" means the newest that is not a plan.
 func (r *Store) Find(ctx context.Context, name project.Name, prefix string) (project.Record, error) {
 	if prefix == "" {
 		list, err := r.query(ctx, `WHERE project = ? AND trigger <> 'plan' ORDER BY rowid DESC LIMIT 1`, name)
@@ -169,7 +170,7 @@ func (r *Store) List(ctx context.Context, name project.Name, limit int) ([]proje
 	return r.query(ctx, `WHERE project = ? ORDER BY rowid DESC LIMIT ?`, name, limit)
 }
 
-// Undeployed reports whether the last thing that became of a project is that it was undeployed.
+// Undeployed reports whether the last thing that happened to a project is that it was undeployed.
 func (r *Store) Undeployed(ctx context.Context, name project.Name) (is bool, err error) {
 	err = r.db.QueryRowContext(ctx, `SELECT trigger = 'undeploy' FROM deployments WHERE project = ? AND (state = 'live' OR state = 'done' AND trigger = 'undeploy') ORDER BY rowid DESC LIMIT 1`, name).Scan(&is)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -178,7 +179,7 @@ func (r *Store) Undeployed(ctx context.Context, name project.Name) (is bool, err
 	return is, err
 }
 
-// Before lists those that are older than one.
+// Before lists the records of a project that are older than one of them.
 func (r *Store) Before(ctx context.Context, name project.Name, id project.ID, limit int) ([]project.Record, error) {
 	return r.query(ctx, `WHERE project = ?1 AND rowid < (SELECT rowid FROM deployments WHERE id = ?2 AND project = ?1) ORDER BY rowid DESC LIMIT ?3`, name, id, limit)
 }
@@ -223,7 +224,7 @@ func Trim(ctx context.Context, d *sql.DB, last map[project.Name]project.ID) erro
 	return nil
 }
 
-// Forget removes all records of a project. Durable on return.
+// Forget removes all records of a project. It is durable on return.
 func (r *Store) Forget(ctx context.Context, name project.Name) error {
 	_, err := r.db.ExecContext(ctx, `DELETE FROM deployments WHERE project = ?`, name)
 	return err
@@ -239,7 +240,7 @@ func (r *Store) Ended(ctx context.Context, limit int) ([]project.Record, error) 
 	return r.query(ctx, `WHERE NOT `+isOpen+` ORDER BY rowid DESC LIMIT ?`, limit)
 }
 
-// Estimates returns the durations of the parts of the last good deployments, and of the whole; those that skipped something do not count.
+// Estimates returns the durations of the parts of the last good deployments, and of the whole; deployments that skipped something do not count.
 func (r *Store) Estimates(ctx context.Context, name project.Name) (map[string]project.Estimate, error) {
 	list, err := r.query(ctx, `WHERE project = ? AND state = ? AND trigger <> ? ORDER BY rowid DESC LIMIT ?`, name, project.Live, project.TriggerRollback, 2*project.EstimateRuns)
 	var runs []project.Result
@@ -251,7 +252,7 @@ func (r *Store) Estimates(ctx context.Context, name project.Name) (map[string]pr
 	return project.EstimatesOf(runs), err
 }
 
-// Beyond returns the IDs of a project's final records that are older than its newest n, those in keep left out.
+// Beyond returns the IDs of a project's final records that are older than its newest n, without those in keep.
 func (r *Store) Beyond(ctx context.Context, name project.Name, n int, keep map[string]bool) (ids []string, err error) {
 	rows, err := r.db.QueryContext(ctx, `SELECT id FROM deployments WHERE project = ? AND NOT `+isOpen+` ORDER BY rowid DESC LIMIT -1 OFFSET ?`, name, n)
 	if err != nil {

@@ -42,7 +42,7 @@ func TestRecordsKeepTheOrderInWhichTheyCame(t *testing.T) {
 	require.Equal(t, project.ID("c"), last.ID)
 }
 
-// The newest final records of many projects come with one query, which looks into the index for each project and nowhere else.
+// The newest final records of many projects are read by one query, which only searches the index for each project.
 func TestLastRecords(t *testing.T) {
 	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "x.db"))
 	require.NoError(t, err)
@@ -82,7 +82,7 @@ func TestLastRecords(t *testing.T) {
 	require.NotContains(t, strings.Join(plan, "\n"), "SCAN d")
 }
 
-// What a dead server left open is found without a look at all that ever was.
+// What a dead server left open is found without reading all records.
 func TestUnfinishedRecordsHaveAnIndex(t *testing.T) {
 	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "x.db"))
 	require.NoError(t, err)

@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// LogSuffix ends the name of an event log.
+// LogSuffix is the suffix of an event log's name.
 const LogSuffix = ".jsonl"
 
-// PruneLogs removes the oldest event logs of a folder until the others take at most max bytes. Those of the IDs in keep stay.
+// PruneLogs removes the oldest event logs of a folder until the others take at most max bytes. Logs of the IDs in keep are
+// kept.
 func PruneLogs(dir string, max int64, keep map[string]bool) (removed int, err error) {
 	entries, err := os.ReadDir(dir)
 	if os.IsNotExist(err) {
@@ -31,7 +32,7 @@ func PruneLogs(dir string, max int64, keep map[string]bool) (removed int, err er
 		id, ok := strings.CutSuffix(e.Name(), LogSuffix)
 		fi, err := e.Info()
 		if !ok || err != nil {
-			continue // another's, or gone by now
+			continue // not an event log, or removed meanwhile
 		}
 		total += fi.Size()
 		if !keep[id] {

@@ -11,7 +11,7 @@ import (
 	"corpus-git/project/config"
 )
 
-// first is the delay after the start until the limits are applied first, and every the interval after that.
+// first is the delay after the start until the limits are applied for the first time, and every the interval after that.
 const (
 	first = time.Minute
 	every = time.Hour
@@ -19,20 +19,21 @@ const (
 
 // Pruner applies the limits on what is recorded.
 type Pruner struct {
-	// Limits are those of the configuration now.
+	// Limits returns the limits of the current configuration.
 	Limits   func() config.History
 	Projects func(context.Context) ([]project.Name, error)
 	// Prune removes the deployments and logs of a project that exceed limits.
 	Prune func(context.Context, project.Name, project.History) (project.Pruned, error)
 	// Audit removes audit entries from before a time, and counts them.
 	Audit func(context.Context, time.Time) (int64, error)
-	// Notifications removes deliveries that ended before a time, and those beyond a number; a zero time and number set no bound.
+	// Notifications removes deliveries that ended before a time, and those beyond a number; a zero time and a zero number set no
+	// limit.
 	Notifications func(context.Context, time.Time, int) (int64, error)
 	Now           func() time.Time
 	Log           zerolog.Logger
 }
 
-// Run keeps the limits until ctx ends.
+// Run applies the limits until ctx ends.
 func (k Pruner) Run(ctx context.Context) {
 	for wait := first; ; wait = every {
 		select {
@@ -44,7 +45,7 @@ func (k Pruner) Run(ctx context.Context) {
 	}
 }
 
-// Keep applies the limits now. What could not be removed is logged, and removed another time.
+// Keep applies the limits now. What could not be removed is logged, and removed at a later run.
 func (k Pruner) Keep(ctx context.Context) {
 	h := k.Limits()
 	all, err := k.Projects(ctx)

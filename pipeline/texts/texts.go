@@ -1,4 +1,4 @@
-// Package texts has the first and the last line of a deployment's log.
+// Package texts formats the first and the last line of a deployment's log.
 package texts
 
 import (
@@ -11,7 +11,7 @@ import (
 	"corpus-git/project/demands"
 )
 
-// Headline returns the first line of a deployment; desc may be nil, hide redacts.
+// Headline returns the first line of a deployment; desc may be nil; hide redacts.
 func Headline(d project.Deployment, desc *project.Description, hide func(string) string) event.Event {
 	var b strings.Builder
 	by := " by " + d.Pusher.Key

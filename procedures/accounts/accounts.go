@@ -26,7 +26,7 @@ import (
 	"corpus-git/sls/host"
 )
 
-// firstOrdinaryUID is the first number of an ordinary account, as Debian's and Fedora's login.defs have it (UID_MIN); system accounts are below.
+// firstOrdinaryUID is the first UID of an ordinary account in Debian's and Fedora's login.defs (UID_MIN); system accounts are below.
 const firstOrdinaryUID = 1000
 
 // Accounts are the machine's accounts. Changing them needs root.
@@ -35,7 +35,7 @@ type Accounts struct {
 	Exec  execx.Commander
 }
 
-// Ensure creates a project's group and user where they are missing, adds the user to further groups, which must exist, and generates a key
+// Ensure creates a project's group and user if they are missing, adds the user to further groups, which must exist, and generates a key
 // pair for fetching from other servers. It returns what it did, one phrase each.
 func (a Accounts) Ensure(ctx context.Context, user, group string, groups []string) ([]string, error) {
 	var did []string
@@ -74,8 +74,8 @@ func (a Accounts) Ensure(ctx context.Context, user, group string, groups []strin
 	return did, err
 }
 
-// formerUID returns the number that owned a home before its account was removed. An account that is created again takes it, as the project's files in data and its
-// keys belong to it. ok is false if there is no home, or the number is another account's, root's or no system account's.
+// formerUID returns the UID that owned a home before its account was removed. A recreated account gets that UID, since the project's files in data and its keys
+// belong to it. ok is false if there is no home, or the UID is that of another account, of root or not of a system account.
 func (a Accounts) formerUID(home string) (uid int, ok bool) {
 	fi, err := os.Lstat(home)
 	if err != nil || !fi.IsDir() {
@@ -131,7 +131,7 @@ func (a Accounts) admin(ctx context.Context, argv ...string) error {
 }
 
 // sshKey generates ~/.ssh/id_ed25519 if the user has no key of that type. It never copies another key. The user owns the folders: they are
-// used by descriptors, so that replacing them meanwhile does not redirect a write.
+// accessed by file descriptors, so that replacing them meanwhile does not redirect a write.
 func sshKey(u host.User) (made bool, err error) {
 	if !filepath.IsAbs(u.Home) || u.UID == 0 {
 		return false, nil
@@ -187,7 +187,7 @@ func sshKey(u host.User) (made bool, err error) {
 	return true, nil
 }
 
-// sshDir opens a home's .ssh, and creates it where it is missing; nil if it is not a folder of the user's: links are not followed.
+// sshDir opens a home's .ssh, and creates it if it is missing; nil if it is not a folder owned by the user: links are not followed.
 func sshDir(home vfs.Dir, u host.User) (vfs.Dir, error) {
 	err := home.Mkdir(".ssh", 0o700)
 	ours := err == nil

@@ -8,8 +8,8 @@ import (
 )
 
 // Merge merges a PILLAR.sample over those of the recipes below it: mappings merge, everything else replaces, and lists with an edit tag are
-// combined with the list of the recipes below, in whichever section (makina-projects.*) they are. Values are shared with src. Errors are
-// fault.Failed with the place.
+// combined with the list of the recipes below, whatever section (makina-projects.*) they are in. Values are shared with src. Errors are
+// fault.Failed with the position.
 func Merge(below, src *py.Dict, edits map[*py.List]saltyaml.Edit) error {
 	for _, e := range src.Items() {
 		old, _ := below.Get(e.Key)
@@ -64,7 +64,7 @@ func mergeValue(old, under, value any, edits map[*py.List]saltyaml.Edit) (any, e
 	return value, nil
 }
 
-// edited applies an edit to a list; a missing one below is empty.
+// edited applies an edit to a list; a missing list below counts as empty.
 func edited(old any, v *py.List, edit saltyaml.Edit) (*py.List, error) {
 	if edit.Tag == saltyaml.Replace {
 		return v, nil

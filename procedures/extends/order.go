@@ -26,7 +26,7 @@ type Layer struct {
 	Files  fs.FS
 }
 
-// Limits of what is followed.
+// Limits on the recipes that are followed.
 const (
 	maxDepth  = 16
 	maxLayers = 64
@@ -50,11 +50,11 @@ type resolver struct {
 	ctx           context.Context //nolint:containedctx // of one Resolve
 	src           Source
 	pinned, found map[string]project.Commit
-	known         map[string]*Layer // by Parent.ID, as orders
+	known         map[string]*Layer // by Parent.ID, like orders
 	orders        map[string][]string
 }
 
-// order returns the linearization of a recipe, as IDs: itself, then what it extends. path leads to it, for cycles.
+// order returns the linearization of a recipe, as IDs: itself, then what it extends. path is the way to it, to detect cycles.
 func (r *resolver) order(own Parent, of string, parents []Parent, path []string) ([]string, error) {
 	refuse := func(format string, args ...any) error {
 		at := layout.SaltDir + "/" + File
@@ -112,7 +112,7 @@ func (r *resolver) order(own Parent, of string, parents []Parent, path []string)
 	return append([]string{own.ID()}, merged...), nil
 }
 
-// unread is the error of an entry that cannot be had: of the file, but where trying again may help.
+// unread returns the error for an entry that cannot be read: an error in the file, except if trying again may help.
 func unread(p Parent, err error, refuse func(string, ...any) error) error {
 	if fault.KindOf(err) == fault.Busy {
 		return fault.New(fault.Busy, "read the recipe "+p.String(), "%w", err)
@@ -137,7 +137,8 @@ func (r *resolver) commit(p Parent) (project.Commit, error) {
 	return c, nil
 }
 
-// merge is C3's: the first head that is in no other tail, again and again. Source: "The Python 2.3 Method Resolution Order", python.org.
+// merge is the merge of C3: it repeatedly takes the first head that is in no other tail. Source: "The Python 2.3 Method Resolution Order",
+// python.org.
 func merge(lists [][]string) (out []string, ok bool) {
 	lists = slices.Clone(lists)
 	for {

@@ -7,23 +7,24 @@ import (
 	"corpus-git/project"
 )
 
-// RecipeOf names one of the recipes that a project's is made of.
+// RecipeOf names one of the recipes that a project's recipe is made of.
 type RecipeOf struct {
-	// Name is the project's, for one that is extended as extends.yaml names it: base@v1.2.
+	// Name is the name of the project, or for an extended recipe its entry in extends.yaml: base@v1.2.
 	Name   string         `json:"name"`
 	Commit project.Commit `json:"commit,omitempty"`
 }
 
-// Origin is where a file of a recipe is from.
+// Origin says where a file of a recipe comes from.
 type Origin struct {
 	Path string `json:"path"`
-	// From has one recipe, or all that have the file where all are read (PILLAR.sample, extends.yaml): the strongest first.
+	// From is one recipe, or all that have the file if all are read (PILLAR.sample, extends.yaml), the strongest first.
 	From []string `json:"from"`
-	// Hides are the recipes below it with another file there, which is not used.
+	// Hides are the recipes below it with a file at the same path, which is not used.
 	Hides []string `json:"hides,omitempty"`
 }
 
-// Origins reports where each file of a recipe is from: own are the files of the project's, layers those below it.
+// Origins reports where each file of a recipe comes from: own are the files of the project's recipe, layers the recipes
+// below it.
 func Origins(name RecipeOf, own fs.FS, layers []Layer) (recipes []RecipeOf, files []Origin, err error) {
 	all := []fs.FS{}
 	if own != nil {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Overlay shows several recipes as one: at each path what the first of them has, folders merged. Links are what they are in their recipe, and
-// are followed there.
+// Overlay shows several recipes as one: at each path the entry of the first recipe that has one, with folders merged. Links stay links of
+// their recipe, and are followed there.
 func Overlay(layers ...fs.FS) fs.FS { return overlay(layers) }
 
 type overlay []fs.FS

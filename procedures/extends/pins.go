@@ -11,7 +11,7 @@ import (
 	"corpus-git/project"
 )
 
-// maxPins is how many releases of a project are remembered; the oldest are forgotten.
+// maxPins is the number of releases of a project that are kept; the oldest are removed.
 const maxPins = 500
 
 // Pins are the commits of the entries of a project's releases when they were first deployed, in a file.
@@ -26,7 +26,7 @@ type release struct {
 	Pins map[string]project.Commit `json:"pins"`
 }
 
-// Of returns the pins of one commit; nil if it was not deployed yet.
+// Of returns the pins of one commit; nil if it has not been deployed yet.
 func (p Pins) Of(code project.Commit) (map[string]project.Commit, error) {
 	all, err := p.read()
 	for _, r := range all {
@@ -37,7 +37,8 @@ func (p Pins) Of(code project.Commit) (map[string]project.Commit, error) {
 	return nil, err
 }
 
-// Keep records the commits of a commit's entries, and returns the commits that recorded releases need, by entry without revision. Durable on return.
+// Keep records the commits of a commit's entries, and returns the commits that recorded releases need, by entry without revision. It is durable on
+// return.
 func (p Pins) Keep(code project.Commit, pins map[string]project.Commit) (needed map[Parent]map[project.Commit]bool, err error) {
 	all, err := p.read()
 	if err != nil {
@@ -78,7 +79,7 @@ func (p Pins) Keep(code project.Commit, pins map[string]project.Commit) (needed 
 	return needed, nil
 }
 
-// Drop removes the records of a deleted project. Durable on return.
+// Drop removes the records of a deleted project. It is durable on return.
 func (p Pins) Drop() error {
 	err := p.FS.Remove(p.Path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -36,11 +36,11 @@ type Parent struct {
 	Name project.Name
 	// URL is a repository elsewhere, normalised; it holds no password.
 	URL string
-	// Rev is a branch, a tag or a full commit ID; "" is what is live there. A URL has one.
+	// Rev is a branch, a tag or a full commit ID; "" means what is live there. A URL always has one.
 	Rev string
 }
 
-// ID returns the entry without its revision: no recipe is there twice.
+// ID returns the entry without its revision: no recipe may be listed twice.
 func (p Parent) ID() string {
 	if p.URL != "" {
 		return p.URL
@@ -59,10 +59,10 @@ func (p Parent) String() string {
 // revision matches valid revisions: no option, no range, nothing that git-check-ref-format(1) forbids.
 var revision = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./+-]{0,199}$`)
 
-// maxURL bounds a URL, as most servers do.
+// maxURL limits the length of a URL, as most servers do.
 const maxURL = 2048
 
-// ParseEntry reads one entry. Errors are plain texts that show no password.
+// ParseEntry reads one entry. Errors are plain texts that never show a password.
 func ParseEntry(s string) (p Parent, err error) {
 	base, rev, has := strings.Cut(s, "@")
 	if scheme, rest, ok := strings.Cut(s, "://"); ok {
@@ -85,7 +85,7 @@ func ParseEntry(s string) (p Parent, err error) {
 	return p, nil
 }
 
-// normal returns a URL in the one form in which it is compared.
+// normal returns a URL in the canonical form used for comparison.
 func normal(scheme, host, repo string) (string, error) {
 	scheme = strings.ToLower(scheme)
 	if !slices.Contains([]string{"https", "http", "ssh", "git"}, scheme) {
@@ -106,7 +106,7 @@ func normal(scheme, host, repo string) (string, error) {
 	return u.String(), nil
 }
 
-// Read returns what a recipe extends, the strongest first; none where it has no such file. of names the recipe in messages.
+// Read returns what a recipe extends, the strongest first; none if it has no such file. of names the recipe in messages.
 func Read(files fs.FS, of string) ([]Parent, error) {
 	if files == nil {
 		return nil, nil
@@ -125,7 +125,7 @@ func Read(files fs.FS, of string) ([]Parent, error) {
 	return Parse(shown, text)
 }
 
-// Parse reads the text of a file. Errors are the user's and have its line.
+// Parse reads the text of a file. Errors are the user's fault and include the line.
 func Parse(shown string, text []byte) ([]Parent, error) {
 	doc, err := saltyaml.Parse(shown, text, saltyaml.Options{MaxBytes: maxFile})
 	if err != nil {
@@ -137,7 +137,7 @@ func Parse(shown string, text []byte) ([]Parent, error) {
 		for i, line := range strings.Split(string(text), "\n") {
 			if item != "" && strings.Contains(line, item) {
 				if at.Line, at.Text = i+1, line; strings.Contains(item, "://") {
-					at.Text = "" // it may have a password
+					at.Text = "" // it may contain a password
 				}
 				break
 			}

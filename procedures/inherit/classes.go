@@ -13,7 +13,8 @@ import (
 	"corpus-git/project/schema"
 )
 
-// Classes returns those that the recipe and the recipes below it declare, the own ones last; nil if none has the file.
+// Classes returns the classes that the recipe and the recipes below it declare, its own ones last; nil if none has the
+// file.
 func (in *Recipes) Classes() (out *schema.Classes, err error) {
 	if in == nil {
 		return nil, nil

@@ -1,7 +1,7 @@
-// Package inherit puts the recipe of a project over those that it extends, by the projects of this server and by URLs.
+// Package inherit merges the recipe of a project over those that it extends, from projects of this server and from URLs.
 //
-// It owns which commits these are for a release, and keeps them: a release has the same ones ever after. How layers are read, ordered and merged is package
-// extends'. It runs nothing, and it never deploys a recipe.
+// It determines their commits for a release, and stores them: a release always keeps the same ones. Package extends reads, orders and merges the layers. It runs
+// nothing, and it never deploys a recipe.
 //
 // A crash between Read and Keep leaves nothing behind; one during Keep leaves pins that the next Keep of the project completes or removes.
 package inherit
@@ -22,52 +22,52 @@ import (
 	"corpus-git/project"
 )
 
-// Repository is what is needed of the code's repository of a project; procedures.Repository satisfies it.
+// Repository is what is needed from the code's repository of a project; procedures.Repository satisfies it.
 type Repository interface {
 	Tree(ctx context.Context, c project.Commit, in project.Incoming) (fs.FS, error)
-	// Commit returns the commit that a ref leads to, through tags, "" if there is none; List returns the refs below prefix, hidden ones included.
+	// Commit returns the commit that a ref points to, directly or through tags, ""> if there is none; List returns the refs below prefix, hidden ones included.
 	Commit(ctx context.Context, ref string) (project.Commit, error)
 	List(ctx context.Context, prefix string) (map[string]project.Commit, error)
 	CompareAndSwap(ctx context.Context, c project.Change) error
 }
 
-// Upstream reads recipes from other servers for a project, and keeps them; receive's Repository satisfies it.
+// Upstream reads recipes from other servers for a project, and stores them; receive's Repository satisfies it.
 type Upstream interface {
 	RecipeTip(ctx context.Context, url, rev string, want project.SubmoduleRequest) (project.Commit, error)
 	RecipeTree(ctx context.Context, url string, c project.Commit, want project.SubmoduleRequest) (fs.FS, error)
 	KeepRecipes(keep map[project.Commit]bool) error
 }
 
-// Server is where recipes are found.
+// Server provides the recipes.
 type Server struct {
 	FS    vfs.FS
 	Root  layout.Root
 	State layout.State
-	// Code opens the code's repository of a project. Without it no recipe can be extended: an error says so.
+	// Code opens the code's repository of a project. Without it no recipe can be extended: that is an error.
 	Code func(project.Name) Repository
-	// Upstream reads recipes from other servers; nil reads none.
+	// Upstream reads recipes from other servers; nil means that none are read.
 	Upstream func(project.Name) Upstream
-	// Live returns the commit that is live in a project, "" if none is; nil knows of none.
+	// Live returns the commit that is live in a project, "" if none is; nil means that none is.
 	Live func(context.Context, project.Name) (project.Commit, error)
 }
 
 // Request is about one release of a project.
 type Request struct {
 	Name project.Name
-	// Commit is the release's, "" if it has none: a working tree.
+	// Commit is the commit of the release, ""> if it has none: a working tree.
 	Commit project.Commit
-	// From is the project that released the commit with its recipes, when it is promoted; else "".
+	// From is the project that released the commit with its recipes, when it is promoted; otherwise "">.
 	From project.Name
-	// Fetch is told what is fetched; nil fetches nothing.
+	// Fetch is called with what is fetched; nil fetches nothing.
 	Fetch func(line string)
 }
 
-// Recipes are the recipes that a project's own extends. Keep and Classes of nil do nothing.
+// Recipes are the recipes that a project's own extends. On nil, Keep and Classes do nothing.
 type Recipes struct {
 	// Own is the project's own recipe, nil if it has none, and Layers those below it, the nearest first.
 	Own    fs.FS
 	Layers []extends.Layer
-	// Commit is the release's.
+	// Commit is the commit of the release.
 	Commit project.Commit
 	// found are the commits of the entries, for a release that has a commit.
 	found map[string]project.Commit
@@ -106,8 +106,8 @@ func (t Server) Read(ctx context.Context, req Request, files fs.FS) (fs.FS, *Rec
 	return extends.Overlay(all...), in, nil
 }
 
-// releasedBy returns the commits that a release of the project from extends. own are those with which the project to had the same commit before: a release keeps
-// them, so other ones are fault.Refused.
+// releasedBy returns the commits that a release of the project from extends. own are the commits with which the project to released the same commit before: a
+// release keeps them, so different ones are fault.Refused.
 func (t Server) releasedBy(from project.Name, c project.Commit, to project.Name, own map[string]project.Commit) (map[string]project.Commit, error) {
 	pinned, err := extends.Pins{FS: t.FS, Path: t.State.Extends(from.String())}.Of(c)
 	switch {
@@ -122,7 +122,7 @@ func (t Server) releasedBy(from project.Name, c project.Commit, to project.Name,
 	return pinned, nil
 }
 
-// Notes say what a recipe extends.
+// Notes returns notes on what a recipe extends.
 func (in *Recipes) Notes() (out []string) {
 	for _, l := range in.Layers {
 		out = append(out, fmt.Sprintf("extends %s, its recipe at %s", l.Parent, l.Commit.Short()))
@@ -165,7 +165,7 @@ func (in *Recipes) Sample(data *pillar.Reader, own fs.FS) func(context.Context) 
 	}
 }
 
-// Keep pins the commits of the release's entries, in their repositories, so that they stay whatever happens to their branches. Durable on return.
+// Keep pins the commits of the release's entries, in their repositories, so that they are kept whatever happens to their branches. It is durable on return.
 func (in *Recipes) Keep(ctx context.Context, t Server, name project.Name) error {
 	if in == nil || in.Commit == "" || len(in.found) == 0 {
 		return nil

@@ -13,14 +13,15 @@ import (
 	"corpus-git/project"
 )
 
-// recipes implements extends.Source by the projects of this server, and by URLs.
+// recipes implements extends.Source with the projects of this server, and with URLs.
 type recipes struct {
 	t     Server
 	name  project.Name
 	fetch func(line string)
 }
 
-// upstream returns a search elsewhere, with the rules of submodules and the key of the project's user.
+// upstream returns a search in another server's repository, with the rules of submodules and the key
+// of the project's user.
 func (r recipes) upstream() (Upstream, project.SubmoduleRequest, error) {
 	if r.t.Upstream == nil {
 		return nil, project.SubmoduleRequest{}, fault.New(fault.Refused, "", "recipes from URLs are fetched only by a server")

@@ -16,7 +16,7 @@ import (
 	"corpus-git/project"
 )
 
-// All adds the lines to an error of the configuration, or to each of several.
+// All adds the lines to an error in the configuration, or to each of several errors.
 func All(err error, in Trees) error {
 	var wrong project.InputErrors
 	if !errors.As(err, &wrong) {
@@ -29,10 +29,10 @@ func All(err error, in Trees) error {
 	return out
 }
 
-// maxJoined is how many of several errors one of them names.
+// maxJoined is the maximum number of errors that a combined error lists.
 const maxJoined = 20
 
-// Joined is several errors as one: the first, and under it the others with their places.
+// Joined combines several errors into one: the first, and below it the others with their positions.
 func Joined(err error) error {
 	var wrong project.InputErrors
 	var first *fault.Error
@@ -60,8 +60,8 @@ func Joined(err error) error {
 	return &out
 }
 
-// located adds the line to an error in the configuration: the first in its file where the keys that lead to the error are nested. Keys that
-// a template makes have no line.
+// located adds the line to an error in the configuration: the first line in its file at which the keys that lead to the error are nested.
+// Keys produced by a template have no line.
 func located(err error, in Trees) error {
 	var f *fault.Error
 	var pe *project.KeyError
@@ -82,7 +82,7 @@ type Trees struct {
 	Code, Pillar fs.FS
 	// Local is the path of local.yaml.
 	Local string
-	// Below are the recipes that Code's extends, the strongest first.
+	// Below are the recipes that Code's recipe extends, the strongest first.
 	Below []Recipe
 }
 
@@ -92,7 +92,7 @@ type Recipe struct {
 	Files fs.FS
 }
 
-// below finds the line of a key in PILLAR.sample of the recipes that are extended.
+// below finds the line of a key in PILLAR.sample of the extended recipes.
 func (t Trees) below(keys []string) (at fault.Pos, ok bool) {
 	for _, r := range t.Below {
 		text, err := fs.ReadFile(vfs.Bounded{FS: r.Files, Max: MaxSearched}, layout.PillarSample)
@@ -108,7 +108,8 @@ func (t Trees) below(keys []string) (at fault.Pos, ok bool) {
 	return fault.Pos{}, false
 }
 
-// Of finds the line of a key in the file of a place, or, for the pillar, in another file of it; without a line if it does not exist.
+// Of finds the line of a key in the file of a position or, for the pillar, in another of its files; the result has no line if the key does
+// not exist.
 func Of(at fault.Pos, keys []string, trees Trees) fault.Pos {
 	if file := at.File; file == layout.LocalFile || path.IsAbs(file) {
 		if file == layout.LocalFile {
@@ -164,7 +165,7 @@ func Of(at fault.Pos, keys []string, trees Trees) fault.Pos {
 	return at
 }
 
-// lineOf returns the line of the last of several keys that are one after the other, 0 if they do not.
+// lineOf returns the line of the last of several keys that follow one another, 0 if they are not found.
 func lineOf(text string, keys []string) int {
 	for i, line := range strings.Split(text, "\n") {
 		for len(keys) > 0 && namesKey(line, keys[0]) {

@@ -1,6 +1,6 @@
-// Package keys is what a project's steps see of the keys of package kv, as cfg.kv.
+// Package keys provides the keys of package kv to a project's steps, as cfg.kv.
 //
-// It owns their place in cfg. It keeps nothing: a crash leaves nothing.
+// It owns their place in cfg. It stores nothing: a crash leaves nothing behind.
 package keys
 
 import (
@@ -15,10 +15,10 @@ import (
 	"corpus-git/project"
 )
 
-// Source gives the values that a project sees, by key; nil has none.
+// Source returns the values that a project sees, by key; nil means none.
 type Source func(ctx context.Context, name project.Name) (map[string]string, error)
 
-// Of returns what a project sees.
+// Of returns a function that returns the values that a project sees.
 func (s Source) Of(name project.Name) func(context.Context) (map[string]string, error) {
 	return func(ctx context.Context) (map[string]string, error) {
 		if s == nil {
@@ -28,7 +28,7 @@ func (s Source) Of(name project.Name) func(context.Context) (map[string]string, 
 	}
 }
 
-// Into sets cfg.kv: the project's own keys without what they begin with, and the others by their whole names.
+// Into sets cfg.kv: the project's own keys without their prefix, and the others by their full names.
 func (s Source) Into(ctx context.Context, name project.Name, cfg *py.Dict) error {
 	all, err := s.Of(name)(ctx)
 	if err != nil {
@@ -42,8 +42,8 @@ func (s Source) Into(ctx context.Context, name project.Name, cfg *py.Dict) error
 	return nil
 }
 
-// Unmet returns what is missing for a key that is waited for, "" if it exists, with the value is if that is not "". A key that the project
-// can't see is fault.Refused.
+// Unmet returns what is missing for a key that is waited for, "" if it exists and, if is is not "", has the value is. A key that the
+// project can't see is fault.Refused.
 func (s Source) Unmet(ctx context.Context, name project.Name, key, is string) (string, error) {
 	if owner := kv.Owner(key); owner != "" && owner != name || owner == "" && !strings.HasPrefix(key, kv.Shared) && !strings.HasPrefix(key, kv.Services) {
 		return "", fault.New(fault.Refused, "", "%s cannot read the key %s", name, key).WithHint("it can read keys below  %s%s/ , %s and %s", kv.Projects, name, kv.Shared, kv.Services)
@@ -61,8 +61,8 @@ func (s Source) Unmet(ctx context.Context, name project.Name, key, is string) (s
 	return "", nil
 }
 
-// Setter sets cfg.kv to what the project sees when it is called. An error of reading now is returned; later cfg.kv is left out, and a
-// template that reads it fails.
+// Setter sets cfg.kv to what the project sees when it is called. An error while reading now is returned; after a later error cfg.kv is not
+// set, and a template that reads it fails.
 func (s Source) Setter(ctx context.Context, name project.Name) (func(cfg *py.Dict), error) {
 	ctx = context.WithoutCancel(ctx)
 	return func(cfg *py.Dict) { _ = s.Into(ctx, name, cfg) }, s.Into(ctx, name, py.NewDict())

@@ -1,8 +1,8 @@
 // Package machinecfg reads the machine's own settings for a project's configuration: the files of its image (cfg_dir), and local.yaml
-// beside the project's trees. Neither is ever pushed.
+// next to the project's trees. Neither is ever pushed.
 //
-// It owns who may have written such a file, and its format. It renders no templates (they are plain YAML), writes nothing and keeps
-// nothing: a crash leaves nothing.
+// It checks who may have written such a file, and its format. It renders no templates (the files are plain YAML), writes nothing and stores
+// nothing: a crash leaves nothing behind.
 package machinecfg
 
 import (
@@ -24,7 +24,7 @@ import (
 	"corpus-git/project"
 )
 
-// maxFile bounds one file, in bytes, and maxFiles how many of cfg_dir are read.
+// maxFile limits one file, in bytes, and maxFiles the number of files of cfg_dir that are read.
 const (
 	maxFile  = 1 << 20
 	maxFiles = 1000
@@ -67,7 +67,7 @@ func Image(dir string, name project.Name) ([]project.MachineFile, error) {
 	return out, nil
 }
 
-// sectionsOf returns the sections of a file that are for a project, in their order.
+// sectionsOf returns the sections of a file that apply to a project, in their order.
 func sectionsOf(file string, doc *py.Dict, name project.Name) (out []*py.Dict, err error) {
 	doc.Range(func(k, v any) bool {
 		key, _ := k.(string)
@@ -92,7 +92,7 @@ func sectionsOf(file string, doc *py.Dict, name project.Name) (out []*py.Dict, e
 	return out, err
 }
 
-// Local returns what local.yaml of a project says; nil if there is none.
+// Local returns what a project's local.yaml sets; nil if there is none.
 func Local(file string) (*project.MachineFile, error) {
 	doc, err := read(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -147,7 +147,7 @@ func read(file string) (*py.Dict, error) {
 	}
 }
 
-// broken returns an error in a file of the machine, which its administrator must fix.
+// broken returns the error for a file of the machine, which its administrator must fix.
 func broken(file, format string, args ...any) *fault.Error {
 	return fault.New(fault.Internal, "configuration", "%s: %w", file, fmt.Errorf(format, args...))
 }

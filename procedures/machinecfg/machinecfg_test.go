@@ -57,7 +57,7 @@ func TestImage(t *testing.T) {
 	require.Empty(t, got)
 }
 
-// A project's user puts a file, a link or a pipe in the place of local.yaml: nothing of it is believed, and nothing waits.
+// A project's user puts a file, a link or a pipe in place of local.yaml: it is not trusted, and nothing blocks.
 func TestLocalOfSomebodyElse(t *testing.T) {
 	dir := t.TempDir()
 	good := write(t, dir, "good", "data: {a: 1}\n", 0o600)

@@ -1,4 +1,4 @@
-// Package oldprocs finds processes that run in a tree of a project that is not live any more. It reads /proc, and stops no process.
+// Package oldprocs finds processes that are running in a tree of a project that is no longer live. It reads /proc, and stops no process.
 package oldprocs
 
 import (
@@ -15,7 +15,7 @@ import (
 	"corpus-git/layout"
 )
 
-// Limits of the processes that are examined, and reported.
+// Limits on the processes that are examined and reported.
 const (
 	maxProcesses     = 100_000
 	maxOldProcesses  = 10
@@ -23,9 +23,9 @@ const (
 	maxCommandLength = 100
 )
 
-// List returns, as lines for the pusher, the processes that still run in a tree of the project that is not live any more: with their
-// working directory or their program in an archive, or in a deleted folder of the project. proc is /proc. A process that can't be examined,
-// since it ended or is another user's, is skipped. hide cleans and redacts the lines.
+// List returns, as lines for the pusher, the processes that are still running in a tree of the project that is no longer live: those whose
+// working directory or program is in an archive, or in a deleted folder of the project. proc is /proc. A process that can't be examined,
+// because it has ended or belongs to another user, is skipped. hide cleans and redacts the lines.
 func List(proc string, of layout.Project, hide func(string) string) []string {
 	dir, err := os.Open(proc)
 	if err != nil {
@@ -55,7 +55,7 @@ func List(proc string, of layout.Project, hide func(string) string) []string {
 	return lines
 }
 
-// placeOf is where in a tree that is not live any more a process runs, "" if it does not.
+// placeOf returns where in a tree that is no longer live a process is running, "" if it is not in one.
 func placeOf(process string, of layout.Project) string {
 	for _, link := range []string{"cwd", "exe"} {
 		at, err := os.Readlink(filepath.Join(process, link))

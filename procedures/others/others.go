@@ -1,4 +1,4 @@
-// Package others gives the recipes of other projects to a deployment whose files include them.
+// Package others provides the recipes of other projects to deployments whose files include them.
 //
 // It owns the private copies of what is live in those projects, each made on first use below a folder that its caller owns and removes. It never reads a working copy.
 package others
@@ -22,7 +22,7 @@ import (
 
 // other is the recipe of another project as a file system: a private copy of the commit that is live there, made on first use. Its working
 // copy is never read: an included file runs with the rights of this deployment, and that project's user can write to the working copy. A
-// project without commits, or one that never went live, has nothing to include.
+// project without commits, or one that never went live, provides nothing to include.
 type other struct {
 	ctx  context.Context //nolint:containedctx // of the preparation, without its end: an fs.FS has none
 	from Source
@@ -36,12 +36,12 @@ type other struct {
 	err    error
 }
 
-// Source is where projects are found.
+// Source provides the projects.
 type Source struct {
 	Root layout.Root
-	// Live is the commit of the newest deployment of a project that went live, "" if there is none; nil: none has one.
+	// Live returns the commit of a project's newest live deployment, "" if there is none; nil means that no project has one.
 	Live func(context.Context, project.Name) (project.Commit, error)
-	// Tree is a commit of a project's code.
+	// Tree returns the files of a commit of a project's code.
 	Tree func(context.Context, project.Name, project.Commit) (fs.FS, error)
 }
 
@@ -133,7 +133,7 @@ func Used(roots fileroot.Roots) (out fileroot.Roots) {
 	return out
 }
 
-// Read reads the recipes of those projects that some texts mention, as  makina-projects/NAME  or  makina-projects.NAME.
+// Read reads the recipes of the projects that are mentioned in some texts, as makina-projects/NAME or makina-projects.NAME.
 func Read(roots fileroot.Roots, texts []string) error {
 	for _, r := range roots {
 		o, ok := r.FS.(*other)
@@ -151,7 +151,7 @@ func (o *other) mentioned(text string) bool {
 	return strings.Contains(text, layout.ProjectsNamespace+"/"+o.name.String()) || strings.Contains(text, layout.ProjectsNamespace+"."+o.name.String())
 }
 
-// Close refuses the recipes of roots that were not read until now.
+// Close refuses from now on the recipes of roots that have not been read yet.
 func Close(roots fileroot.Roots) {
 	for _, r := range roots {
 		if o, ok := r.FS.(*other); ok {
@@ -162,7 +162,7 @@ func Close(roots fileroot.Roots) {
 	}
 }
 
-// Nothing is a file system without a file.
+// Nothing is a file system without files.
 type Nothing struct{}
 
 // Open implements fs.FS.

@@ -1,6 +1,6 @@
-// Package outfile is the file that the steps of a deployment write their outputs to, and beside it the folder for their reports of tests.
+// Package outfile manages the file to which the steps of a deployment write their outputs, and the folder for their test reports next to it.
 //
-// It owns their paths and who may write them. It does not read them. A crash leaves it, and Drop removes it.
+// It owns their paths and who may write them. It does not read them. A crash leaves the file behind, and Drop removes it.
 package outfile
 
 import (
@@ -16,17 +16,17 @@ import (
 	"corpus-git/sls/host"
 )
 
-// Variable names the file for the steps.
+// Variable is the environment variable that names the file to the steps.
 const Variable = "CORPUS_OUTPUTS"
 
-// ReportsVariable names the folder for reports of tests.
+// ReportsVariable is the environment variable that names the folder for test reports.
 const ReportsVariable = "CORPUS_TEST_REPORTS"
 
-// Reports returns the folder for reports of tests beside a file of outputs.
+// Reports returns the folder for test reports next to a file of outputs.
 func Reports(file string) string { return filepath.Join(filepath.Dir(file), "tests") }
 
-// Path returns the file of a deployment's steps. It is the same for all of them, as Salt is started once; each finds it empty. Several servers
-// on one machine may run deployments of one ID, as nodes of a hub: each has a file of its own, named after its state.
+// Path returns the file of a deployment's steps. It is the same for all steps, since Salt is started once; each step finds it empty. Several servers on one
+// machine may run deployments with the same ID, as nodes of a hub: each server has its own file, named after its state.
 func Path(state layout.State, id project.ID) string {
 	sum := sha256.Sum256([]byte(state.Path()))
 	return filepath.Join(os.TempDir(), fmt.Sprintf("corpus-git-outputs-%x-%s", sum[:4], id), "outputs")
@@ -40,7 +40,7 @@ func Drop(state layout.State, id project.ID) error {
 	return os.RemoveAll(filepath.Dir(Path(state, id)))
 }
 
-// Make creates the file again, and the folder for reports. Where group is not nil, and this process is root, members of that group may write it: steps run as the
+// Make recreates the file and the folder for reports. If group is not nil, and this process is root, members of that group may write it: steps run as the
 // project's user.
 func Make(file string, machine *host.Host, group *host.Group) error {
 	dir := filepath.Dir(file)

@@ -15,9 +15,9 @@ import (
 	"corpus-git/sls/modules"
 )
 
-// File are the secrets that a project's templates generate, one file for a project. While a deployment is prepared new ones are kept in
-// memory, so that a refused push leaves nothing; Store makes them durable, and those generated after it are durable at once. They are
-// redacted like the pillar.
+// File holds the secrets that a project's templates generate, one file for each project. While a deployment is prepared new ones are
+// kept in memory, so that a refused push leaves nothing; Store makes them durable, and those generated after it are durable at once.
+// They are redacted like the pillar.
 type File struct {
 	fs   vfs.FS
 	path string

@@ -9,11 +9,11 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// errAsk: an entry can't be judged by what was scanned.
+// errAsk means that the scan is not enough to check an entry.
 var errAsk = errors.New("not known")
 
-// Satisfied reports whether the entry at path, below the tree, is as its rule says, according to st; where the rule has access control
-// lists, which st does not show, it is false.
+// Satisfied reports whether the entry at path, below the tree, is as its rule says, according to st; if the rule has access control
+// lists, which st does not show, it returns false.
 func (t Tree) Satisfied(path string, st vfs.Stat) bool {
 	n, rule := t.rules, t.rules.rule
 	if t.rules.sub != nil {
@@ -25,13 +25,13 @@ func (t Tree) Satisfied(path string, st vfs.Stat) bool {
 	return err == nil && want.nothing()
 }
 
-// Part is a part of a tree to be walked: a name with everything below it, or with some of its content. nil is everything.
+// Part is a part of a tree to be walked: a name with everything below it, or with some of its content. nil means everything.
 type Part struct {
 	all bool
 	sub map[string]*Part
 }
 
-// Add adds a path, with all below it.
+// Add adds a path and everything below it.
 func (p *Part) Add(path string) {
 	for el := range strings.SplitSeq(path, "/") {
 		if p.sub == nil {
@@ -45,7 +45,7 @@ func (p *Part) Add(path string) {
 	p.all = true
 }
 
-// Has reports whether a path is walked with the part.
+// Has reports whether a path is part of the walk.
 func (p *Part) Has(path string) bool {
 	for el := range strings.SplitSeq(path, "/") {
 		if p.all {
@@ -58,7 +58,7 @@ func (p *Part) Has(path string) bool {
 	return true
 }
 
-// at descends to a name; nil, everything, below what is walked completely.
+// at descends to a name; nil, which means everything, below a path that is walked completely.
 func (p *Part) at(name string) *Part {
 	if p == nil || p.all {
 		return nil
@@ -69,7 +69,7 @@ func (p *Part) at(name string) *Part {
 	return nil
 }
 
-// names returns those in a folder that are walked.
+// names returns the names in a folder that are walked.
 func (p *Part) names(d vfs.Dir) ([]string, error) {
 	if p == nil {
 		return d.ReadDir(".")

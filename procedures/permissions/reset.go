@@ -17,8 +17,8 @@ import (
 )
 
 // Reset is what projects call as salt['mc_locations.settings']().resetperms: one owner, group and mode for folders
-// and one for files, below some paths. Symbolic links are neither followed nor changed, and excluded paths are left out
-// with all below them. It sets no POSIX ACLs.
+// and one for files, below some paths. Symbolic links are neither followed nor changed, and excluded paths are skipped with everything
+// below them. It sets no POSIX ACLs.
 // Source: makina-states, _scripts/reset-perms.py.
 type Reset struct {
 	UID, GID          int
@@ -30,7 +30,7 @@ type Reset struct {
 	Changed int
 }
 
-// Run fixes what differs. A path that does not exist is left out; the error tells the first that could not be changed.
+// Run fixes what differs. A path that does not exist is skipped; the error names the first that could not be changed.
 func (r *Reset) Run(ctx context.Context) error {
 	for _, p := range r.Paths {
 		p = filepath.Clean(p)
@@ -48,7 +48,7 @@ func (r *Reset) Run(ctx context.Context) error {
 	return nil
 }
 
-// openParent opens the folder that holds a path. The caller has more privileges than the owners of the folders on the way.
+// openParent opens the folder that holds a path. The caller has more privileges than the owners of the folders on the path.
 func openParent(path string) (vfs.Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -15,34 +15,34 @@ import (
 	"corpus-git/sls/host"
 )
 
-// phase is whose errors ours are.
+// phase is the operation named in errors.
 const phase = "fixperms"
 
-// Rule is the wanted state of entries; -1 leaves an owner.
+// Rule is the wanted state of entries; -1 keeps an owner.
 type Rule struct {
 	uid, gid int
 	// setgid sets the set-group-ID bit of folders.
 	setgid bool
 	// groupFromOwner gives the group the owner's permissions.
 	groupFromOwner bool
-	// umask are the bits that nothing may have.
+	// umask are the mode bits that no entry may have.
 	umask uint32
-	// dirs and files are modes that the project asks for, nil if it does not; kept ones are left as they are.
+	// dirs and files are the modes that the project sets, nil if it sets none; with KeepMode modes are left as they are.
 	dirs, files         *uint32
 	keepDirs, keepFiles bool
 	// acl is nil if access control lists are left alone.
 	acl *acl
 	// others skips what belongs to another account than uid and root, and pid files of root: daemons need them unchanged. all skips
-	// everything: the content of a folder of such an account. A rule that names an owner has neither.
+	// everything: the content of a folder of such an account. A rule that sets an owner has neither.
 	others, all bool
 }
 
-// Owner is whom a new file is given to, and with which permissions.
+// Owner returns the owner and permissions for a new file.
 func (r *Rule) Owner() *project.Owner {
 	return &project.Owner{UID: r.uid, GID: r.gid, Perm: r.perm}
 }
 
-// leaves reports whether the owners of an entry are not changed, and its mode where no rule sets one.
+// leaves reports whether the owners of an entry are not changed, nor its mode if no rule sets one.
 func (r *Rule) leaves(name string, st vfs.Stat) bool {
 	switch {
 	case !r.others || name == ".":
@@ -53,7 +53,7 @@ func (r *Rule) leaves(name string, st vfs.Stat) bool {
 	return st.UID == 0 && st.IsRegular() && (name == "pid" || strings.HasSuffix(name, ".pid"))
 }
 
-// acl are the named entries of an access control list.
+// acl holds the named entries of an access control list.
 type acl struct{ access, def []aclName }
 
 type aclName struct {
@@ -154,7 +154,7 @@ type Accounts struct {
 	Missing *[]string
 }
 
-// id returns the number of a user or a group; a number stands for itself. ok is false if there is no such account yet.
+// id returns the ID of a user or a group; a number is its own ID. ok is false if there is no such account yet.
 func (a Accounts) id(rule, name string, group bool) (id uint32, ok bool, err error) {
 	if n, err := strconv.ParseUint(name, 10, 32); err == nil {
 		return uint32(n), true, nil
@@ -226,8 +226,8 @@ func aclNames(p permission.Rule, look Accounts) (*acl, error) {
 	return out, nil
 }
 
-// encodeACL returns the extended attribute for a mode and named entries; nil if there is nothing to name. mask is what the
-// group bits of the mode become.
+// encodeACL returns the extended attribute for a mode and named entries; nil if there are no named entries. mask is the new value of the
+// group bits of the mode.
 func encodeACL(perm uint32, names []aclName, x bool) (value []byte, mask uint32) {
 	mask = perm >> 3 & 7
 	if len(names) == 0 {
@@ -272,7 +272,7 @@ func aclGroupBits(value []byte) (bits uint32, ok bool) {
 	return 0, false
 }
 
-// wanted is the change of an entry: owners, -1 to leave one; mode bits; extended attributes to set.
+// wanted is the change of an entry: owners, -1 to keep one; mode bits; extended attributes to set.
 type wanted struct {
 	uid, gid int
 	perm     uint32
@@ -321,7 +321,7 @@ func (r *Rule) want(name string, st vfs.Stat, xattrs func() ([]vfs.Xattr, error)
 		perm = perm&^0o070 | mask<<3
 	}
 	w.perm = perm
-	// chown(2) may clear the set-ID bits, and a list that goes leaves its mask behind.
+	// chown(2) may clear the set-ID bits, and a removed list leaves its mask behind.
 	w.chmod = perm != st.Perm() || ((w.uid >= 0 || w.gid >= 0) && perm&0o6000 != 0) || len(w.xattrs) > 0
 	return w, nil
 }
@@ -341,7 +341,7 @@ func valueOf(xs []vfs.Xattr, name string) []byte {
 	return nil
 }
 
-// perm returns the new mode of an entry with the mode old. A file that its owner may execute stays executable, for everybody who may read it.
+// perm returns the new mode of an entry with the mode old. A file that its owner may execute stays executable, for everyone who may read it.
 func (r *Rule) perm(dir bool, old uint32) uint32 {
 	switch {
 	case dir && r.keepDirs, !dir && r.keepFiles:

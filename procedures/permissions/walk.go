@@ -27,8 +27,8 @@ type Tree struct {
 	rules *node
 }
 
-// Defaults returns the rules of the three trees, before those of the project's own. owner is whom the files belong to, nil if owners are not
-// ours to change.
+// Defaults returns the rules of the three trees, before those of the project's own. owner is the owner of the files, nil if owners must not be
+// changed.
 func Defaults(owner *project.Owner) (live, data, pillar Rule) {
 	uid, gid, root := -1, -1, -1
 	owns := owner != nil
@@ -68,9 +68,9 @@ func Trees(at layout.Project, owner *project.Owner, own []permission.Rule, look 
 type WalkResult struct {
 	// Unchanged and Fixed count files and folders.
 	Unchanged, Fixed int64
-	// Foreign are files that were skipped because they have a name outside of the tree, too.
+	// Foreign are files that were skipped because they also have a name outside the tree.
 	Foreign []string
-	// Differ are the first paths that differ, of a dry walk, each with what does.
+	// Differ are the first paths that differ in a dry walk, each with what differs.
 	Differ []string
 }
 
@@ -82,12 +82,12 @@ func (t Tree) Walk(ctx context.Context, f vfs.FS, part *Part, dry bool) (WalkRes
 	return WalkResult{Unchanged: w.right.Load(), Fixed: w.fixed.Load(), Foreign: w.foreign, Differ: w.differ}, err
 }
 
-// walker applies the rules of one tree. Folders are passed to idle workers, so several walk a wide tree.
+// walker applies the rules of one tree. Folders are passed to idle workers, so that several walk a wide tree in parallel.
 type walker struct {
 	dir   string
 	rules *node
 	fs    vfs.FS
-	part  *Part // nil is all
+	part  *Part // nil means everything
 	dry   bool
 
 	right, fixed atomic.Int64
@@ -99,7 +99,7 @@ type walker struct {
 	err     error
 	shared  map[inode]*sharedInode
 	foreign []string
-	differ  []string // the first paths that differ, of a dry walk
+	differ  []string // the first paths that differ, in a dry walk
 }
 
 type inode struct{ dev, ino uint64 }
@@ -163,7 +163,7 @@ func (w *walker) walk(ctx context.Context, d vfs.Dir, rel string, node *node, ru
 	defer d.Close()
 	names, err := part.names(d)
 	if errors.Is(err, fs.ErrNotExist) {
-		return // a running program removed it
+		return // removed by a running program
 	}
 	if err != nil {
 		w.fail(fmt.Errorf("%s: %w", rel, err))
@@ -184,7 +184,7 @@ func (w *walker) walk(ctx context.Context, d vfs.Dir, rel string, node *node, ru
 	}
 }
 
-// one fixes one name in d, and all below it. What a running program removes meanwhile is fs.ErrNotExist.
+// one fixes one name in d, and everything below it. If a running program removes it meanwhile, the error is fs.ErrNotExist.
 func (w *walker) one(ctx context.Context, d vfs.Dir, n, rel string, node *node, rule *Rule, part *Part) error {
 	st, err := d.Lstat(n)
 	if err != nil {
@@ -225,7 +225,7 @@ func (w *walker) one(ctx context.Context, d vfs.Dir, n, rel string, node *node, 
 	return nil
 }
 
-// fix makes one entry, name in d, what its rule says; rel is the path of d.
+// fix changes one entry, name in d, as its rule requires; rel is the path of d.
 func (w *walker) fix(d vfs.Dir, name, rel string, st vfs.Stat, rule *Rule) error {
 	if !st.IsDir() && !st.IsRegular() {
 		return nil
@@ -250,8 +250,8 @@ func (w *walker) fix(d vfs.Dir, name, rel string, st vfs.Stat, rule *Rule) error
 	return nil
 }
 
-// apply changes the entry that st described, and no other: a user who may write to the folder could have replaced it, or linked it
-// elsewhere; then it returns fs.ErrNotExist. The mode is set last: chown(2) clears bits of it, and an access control list contains it.
+// apply changes only the entry that st describes: a user who may write to the folder could have replaced it, or linked it elsewhere, in which
+// case it returns fs.ErrNotExist. The mode is set last: chown(2) clears bits of it, and an access control list contains it.
 func apply(d vfs.Dir, name string, st vfs.Stat, want wanted) error {
 	f, err := d.OpenFile(name, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrPermission) {
@@ -284,7 +284,7 @@ func apply(d vfs.Dir, name string, st vfs.Stat, want wanted) error {
 	return nil
 }
 
-// applyByName is for a file that its owner can't open: an ordinary user, who can't change files of others.
+// applyByName is used for a file that its owner can't open: an ordinary user, who can't change files of others.
 func applyByName(d vfs.Dir, name string, want wanted) error {
 	if want.uid >= 0 || want.gid >= 0 {
 		if err := d.Lchown(name, want.uid, want.gid); err != nil {
@@ -330,7 +330,7 @@ func (w *walker) show(path string, st vfs.Stat, want wanted) {
 	w.differ = append(w.differ, fmt.Sprintf("%s  %s", path, strings.Join(what, ", ")))
 }
 
-// share keeps a file with several names for the end.
+// share defers a file with several names to the end.
 func (w *walker) share(path string, st vfs.Stat, rule *Rule) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -20,19 +20,19 @@ import (
 	"corpus-git/sls/render"
 )
 
-// Reader reads PILLAR.sample and the pillar: Jinja, then YAML, as Salt reads a pillar.
+// Reader reads PILLAR.sample and the pillar: Jinja, then YAML, in the same way as Salt.
 type Reader struct {
 	Root layout.Root
 	Host *host.Host
 	Name project.Name
 	// Grains are the facts of this machine.
 	Grains *py.Dict
-	// Passwords are the stored passwords for templates; nil for none.
+	// Passwords are the stored passwords for templates; nil means none.
 	Passwords modules.Passwords
 	// Node is the node that the pillar is read for: the files of its roles, in their order there, and then its own, override the others.
-	// nil is none.
+	// nil means none.
 	Node *project.Node
-	// Declared are the inputs that the project's recipes declare, of which Secrets hides what is secret.
+	// Declared are the inputs that the project's recipes declare, of which Secrets hides the secret ones.
 	Declared []*schema.Inputs
 }
 
@@ -52,7 +52,7 @@ func (d *Reader) Sample(ctx context.Context, dir fs.FS, file, display string) (*
 type dataFile struct {
 	display string
 	src     []byte
-	// roots are the file roots of its templates' imports, vars their variables.
+	// roots are the file roots for imports of its templates, vars the templates' variables.
 	roots fileroot.Roots
 	vars  *py.Dict
 	jinja bool
@@ -86,7 +86,7 @@ func (d *Reader) parse(ctx context.Context, f dataFile) (*py.Dict, error) {
 		WithPos(fault.Pos{File: f.display, Line: 1}).WithHint("it begins with  makina-projects.%s:", d.Name)
 }
 
-// templateFault gives a template's error its place.
+// templateFault adds the position to a template's error.
 func templateFault(err error, display string, src []byte, private bool) error {
 	var je *jinja.Error
 	if !errors.As(err, &je) {
@@ -99,7 +99,7 @@ func templateFault(err error, display string, src []byte, private bool) error {
 	return fault.New(fault.Failed, "", "%s", je.Msg).WithPos(pos).WithHint("see the Jinja template documentation")
 }
 
-// valuesIn returns what may be values in a line of broken YAML.
+// valuesIn returns the parts of a line of broken YAML that may be values.
 func valuesIn(line string) []string {
 	if _, after, ok := strings.Cut(line, ": "); ok {
 		line = after

@@ -24,7 +24,7 @@ func layersOf(n *project.Node) (out []string) {
 	return out
 }
 
-// layer returns the values of one of them: none where it does not exist.
+// layer returns the values of one of them: none if it does not exist.
 func (t *tree) layer(ctx context.Context, path string) (*py.Dict, error) {
 	if t.own == nil {
 		return py.NewDict(), nil
@@ -43,7 +43,7 @@ func (t *tree) layer(ctx context.Context, path string) (*py.Dict, error) {
 	return py.DeepCopy(v).(*py.Dict), nil
 }
 
-// each returns the values of the pillar without its layers, or with those of Node, and then those of every layer that is there by itself.
+// each returns the values of the pillar without its layers, or with those of Node, and then those of every existing layer by itself.
 func (d *Reader) each(ctx context.Context, own fs.FS) ([]*py.Dict, error) {
 	v, err := d.Pillar(ctx, own)
 	if err != nil {
@@ -57,8 +57,8 @@ func (d *Reader) each(ctx context.Context, own fs.FS) ([]*py.Dict, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A node's part of the pillar has no nodes.yaml. Where it is unknown whether these folders are layers, those that can't be read alone
-	// are skipped.
+	// A node's part of the pillar has no nodes.yaml. If it is not known whether these folders are layers, those that can't be read on
+	// their own are skipped.
 	_, err = fs.Stat(t.own, fleet.NodesFile)
 	known := d.Node != nil || err == nil
 	for _, dir := range []string{fleet.RolesDir, fleet.NodesDir} {
@@ -83,7 +83,7 @@ func (d *Reader) each(ctx context.Context, own fs.FS) ([]*py.Dict, error) {
 	return out, nil
 }
 
-// All returns the values of the pillar with those of every role and node over them: what may be hidden, not what a node has.
+// All returns the values of the pillar merged with those of every role and node: these are the values to hide, not those of one node.
 func (d *Reader) All(ctx context.Context, own fs.FS) (*py.Dict, error) {
 	all, err := d.each(ctx, own)
 	if err != nil {

@@ -33,7 +33,7 @@ const (
 )
 
 // tree compiles the pillar of a project: the files that <root>/pillar/top.sls names for this machine, with the project's own pillar
-// in its place below makina-projects, and what they include. Other projects' pillars are not part of it.
+// in its place below makina-projects, and the files that they include. Other projects' pillars are not part of it.
 //
 // Source: Salt documentation, "The Top File" and "Pillar", and salt.pillar of release 3008.
 type tree struct {
@@ -47,7 +47,7 @@ type tree struct {
 	includes     int
 }
 
-// tree finds the trees; own are the files of the project's repository, nil for none.
+// tree finds the trees; own are the files of the project's repository, nil if there are none.
 func (d *Reader) tree(own fs.FS) (*tree, error) {
 	t := &tree{data: d, done: map[string]*py.Dict{}}
 	if own != nil {
@@ -68,7 +68,7 @@ func (d *Reader) tree(own fs.FS) (*tree, error) {
 	return t, nil
 }
 
-// Pillar returns the values of the project's pillar; own are the files of its repository, nil for none.
+// Pillar returns the values of the project's pillar; own are the files of its repository, nil if there are none.
 func (d *Reader) Pillar(ctx context.Context, own fs.FS) (*py.Dict, error) {
 	self := SLS(d.Name.String())
 	t, err := d.tree(own)
@@ -115,7 +115,8 @@ func (t *tree) foreign(sls string) bool {
 	return (sls == layout.ProjectsNamespace || strings.HasPrefix(sls, layout.ProjectsNamespace+".")) && sls != self && !strings.HasPrefix(sls, self+".")
 }
 
-// sls returns the values of one SLS file and of what it includes. by is the file that includes it, vars what that gives it.
+// sls returns the values of one SLS file and of the files that it includes. by is the file that includes it, vars the variables passed to
+// it.
 func (t *tree) sls(ctx context.Context, name, by string, vars *py.Dict) (*py.Dict, error) {
 	refuse := func(format string, args ...any) *fault.Error {
 		e := fault.New(fault.Failed, "read the pillar", format, args...)
@@ -142,7 +143,7 @@ func (t *tree) sls(ctx context.Context, name, by string, vars *py.Dict) (*py.Dic
 	return t.from(ctx, f, name, vars)
 }
 
-// from returns the values of a file that was found, and of what it includes.
+// from returns the values of a file that was found, and of the files that it includes.
 func (t *tree) from(ctx context.Context, f fileroot.File, name string, vars *py.Dict) (*py.Dict, error) {
 	display := t.display(f)
 	doc, err := t.file(ctx, f, name, display, vars)
@@ -235,7 +236,7 @@ func (t *tree) include(item any, by string, f fileroot.File, display string) (in
 	return out, nil
 }
 
-// display returns how messages name a file: the project's own by the path in its repository.
+// display returns the name of a file in messages: for the project's own files the path in the repository.
 func (t *tree) display(f fileroot.File) string {
 	if f.Root.Mount != "" {
 		return "pillar " + f.Rel
@@ -288,7 +289,7 @@ func (d *Reader) declared(pillar *py.Dict) (out []redact.Secret) {
 }
 
 // Secrets returns the values of a pillar that must not be shown, except those that are in code (redact.NotIn), and those that it lists as
-// shown. Of a pillar that can't be read, everything that looks like a value is a secret, in all of its files.
+// shown. If a pillar can't be read, everything that looks like a value, in all of its files, is a secret.
 func (d *Reader) Secrets(ctx context.Context, own fs.FS) (secrets []redact.Secret, shown map[string]bool) {
 	all, err := d.each(ctx, own)
 	if err == nil {

@@ -126,7 +126,7 @@ func (t *tree) targets(target string, list *py.List) (bool, error) {
 	return false, fmt.Errorf("the match type %q is not supported", how)
 }
 
-// compound is words joined by and, or and not, of which "and" binds closer; no parentheses.
+// compound evaluates words joined by and, or and not, where "and" binds more tightly; there are no parentheses.
 func (t *tree) compound(target, id string) (bool, error) {
 	words := strings.Fields(target)
 	any, all, not, open := false, true, false, true // a term is expected
@@ -168,7 +168,7 @@ func (t *tree) word(w, id string) (bool, error) {
 	return false, fmt.Errorf("the target %q is not supported", w)
 }
 
-// grainMatches is Salt's match of "key:pattern", where the key may lead through mappings. Case does not count.
+// grainMatches is Salt's match of "key:pattern", where the key may be a path through mappings. Case is ignored.
 // Source: salt.utils.data, subdict_match.
 func grainMatches(grains *py.Dict, expr string) bool {
 	is := func(pattern string, v any) bool {

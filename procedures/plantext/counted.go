@@ -12,7 +12,7 @@ import (
 // SaltRunner is the name of the runner that hands steps to Salt.
 const SaltRunner = "salt-call"
 
-// Counted says what a step did.
+// Counted returns what a step did, in words.
 func Counted(res *sls.StepResult, s recipe.Step) string {
 	if s.Script {
 		return "exit status 0"

@@ -1,5 +1,5 @@
-// Package plantext formats what a plan reports of files and states: pure functions. It redacts nothing by itself: State gets a function for
-// that.
+// Package plantext formats what a plan reports of files and states: pure functions. It does not redact by itself: State is passed a
+// function for that.
 package plantext
 
 import (
@@ -13,13 +13,13 @@ import (
 	"corpus-git/sls"
 )
 
-// width is the length from which what a state acts on goes to a line of its own.
+// width is the length from which the object of a state is printed on its own line.
 const width = 100
 
-// maxDiffLines is how much of one file's difference a plan shows.
+// maxDiffLines is the maximum number of lines of one file's diff that a plan shows.
 const maxDiffLines = 200
 
-// Files returns the files that a deployment brings, changes and removes.
+// Files returns the files that a deployment adds, changes and removes.
 func Files(desc project.Description) []string {
 	out := make([]string, 0, len(desc.Paths)+1)
 	for i, p := range desc.Paths {
@@ -37,8 +37,8 @@ func Files(desc project.Description) []string {
 	return out
 }
 
-// State describes what one state would do; nothing where it would change nothing. Names are not shortened. All texts are redacted before
-// they are split into lines: otherwise a secret that spans lines would not be found.
+// State describes what one state would do; it returns nothing if the state would change nothing. Names are not shortened. All texts are
+// redacted before they are split into lines: otherwise a secret that spans lines would not be found.
 func State(st sls.StateResult, hide func(string) string) []string {
 	mark := "~ "
 	switch {
@@ -70,7 +70,7 @@ func subject(st sls.StateResult) string {
 	return what
 }
 
-// title returns the line of a state; what is long, or has several lines, is below.
+// title returns the line of a state; an object that is long, or has several lines, goes below it.
 func title(title, subject string) []string {
 	switch {
 	case subject == "":
@@ -81,7 +81,7 @@ func title(title, subject string) []string {
 	return append([]string{title}, indented(textLines(subject))...)
 }
 
-// diff returns a difference without the file names above it, shortened if long.
+// diff returns a diff without the file names above it, shortened if it is long.
 func diff(diff string) []string {
 	lines := textLines(diff)
 	if len(lines) > 2 && strings.TrimSpace(lines[0]) == "---" && strings.TrimSpace(lines[1]) == "+++" {
@@ -93,13 +93,13 @@ func diff(diff string) []string {
 	return lines
 }
 
-// changes returns the changes that a state reports besides a text's difference: a mode, an owner, a version.
+// changes returns the changes that a state reports besides a diff: a mode, an owner, a version.
 func changes(st sls.StateResult) []string {
 	var changes map[string]any
 	if json.Unmarshal(st.Changes, &changes) != nil {
 		return nil
 	}
-	same := func(v any) bool { // what the line of the state says already
+	same := func(v any) bool { // already in the line of the state
 		return v == st.Name || st.Command != nil && v == st.Command.Line
 	}
 	var out []string
@@ -111,7 +111,7 @@ func changes(st sls.StateResult) []string {
 		}
 		slices.Sort(keys)
 		for _, k := range keys {
-			// Paths below that of the state are told from there.
+			// Paths below that of the state are shown relative to it.
 			label := strings.TrimSpace(at + " " + strings.TrimPrefix(k, strings.TrimRight(st.Name, "/")+"/"))
 			if k == st.Name || strings.HasSuffix(k, "/"+at) && at != "" {
 				label = at

@@ -20,7 +20,7 @@ import (
 )
 
 // Recipe is the .salt of one commit as it runs: a private copy below the state folder, which only the server's user can write. The working
-// copy belongs to the project's user, so nothing in it is run with the server's rights. A nil Recipe is empty.
+// copy belongs to the project's user, so nothing in it is run with the server's privileges. A nil Recipe is empty.
 type Recipe struct {
 	// dir holds the copy, live is the folder of the working copy that it replaces.
 	dir, live string
@@ -33,8 +33,8 @@ const (
 )
 
 // Copy makes the private copy of a recipe; nil for a recipe without anything that can run. Links within the recipe stay links; targets
-// elsewhere in the commit are copied in their place; links that leave the commit lead where they would from the working copy. The copy is
-// not durable: it ends with its deployment.
+// elsewhere in the commit are copied in their place; links that leave the commit point to the same target as from the working copy. The
+// copy is not durable: it is removed with its deployment.
 func Copy(ctx context.Context, from fs.FS, to, live string) (*Recipe, error) {
 	if from == nil {
 		return nil, nil
@@ -74,7 +74,7 @@ type copier struct {
 	bytes    int64
 }
 
-// maxFollowed is how many links on the way to a file a copy follows.
+// maxFollowed is the number of links that a copy follows on the path to a file.
 const maxFollowed = 8
 
 // folder copies the folder from of the recipe into the folder to of the copy.
@@ -129,13 +129,13 @@ func (c *copier) link(from, to string, followed int) error {
 	st, err := fs.Stat(c.from, from)
 	switch {
 	case err != nil, above(path.Join(path.Dir(from), target)):
-		// It leaves the commit, leads nowhere, or to a folder that holds the recipe itself.
+		// It leaves the commit, is dangling, or points to a folder that contains the recipe itself.
 		if !path.IsAbs(target) {
 			target = filepath.Join(c.live, path.Dir(from), target)
 		}
 		return os.Symlink(target, at)
 	case followed == maxFollowed:
-		return nil // a circle, most likely
+		return nil // probably a loop
 	}
 	return c.entry(from, to, st.Mode().Type(), followed+1)
 }
@@ -176,7 +176,7 @@ func (c *copier) file(from, to string) (err error) {
 	return w.Chmod(mode) // whatever the umask is
 }
 
-// Files returns the copy as a file system; nil if there is none. Targets of links outside of it are not visible.
+// Files returns the copy as a file system; nil if there is none. Targets of links outside it are not visible.
 func (r *Recipe) Files() (fs.FS, error) {
 	if r == nil {
 		return nil, nil
@@ -184,7 +184,7 @@ func (r *Recipe) Files() (fs.FS, error) {
 	return vfs.Beneath(r.dir)
 }
 
-// Root returns the copy as a file root in place of the working copy's recipe.
+// Root returns the copy as a file root that replaces the working copy's recipe.
 func (r *Recipe) Root() fileroot.Root {
 	root := fileroot.OnDisk(r.dir)
 	root.Public = r.live
@@ -222,7 +222,7 @@ func (r *Recipe) Hooks(p hooks.Point) ([]hooks.Hook, error) {
 	return out, nil
 }
 
-// RunsAround reports whether a recipe has anything that runs while it is replaced: hooks, or procedures of its own.
+// RunsAround reports whether a recipe contains anything that runs while it is replaced: hooks, or its own procedures.
 func RunsAround(files fs.FS) (bool, error) {
 	if files == nil {
 		return false, nil

@@ -9,8 +9,8 @@ import (
 	"corpus-git/procedures/extends"
 )
 
-// RefuseEmptied is fault.Refused where the new commit does not deploy anything and the live one does: the folder .salt is gone, or there
-// are no steps where there were some. Both are the files of a commit; live is nil before the first deployment.
+// RefuseEmptied returns fault.Refused if the new commit does not deploy anything and the live one does: the folder .salt is gone, or
+// there are no steps where there were some. Both are the files of a commit; live is nil before the first deployment.
 func RefuseEmptied(live, comes fs.FS) error {
 	if live == nil {
 		return nil
@@ -37,7 +37,7 @@ func RefuseEmptied(live, comes fs.FS) error {
 	return fault.New(fault.Refused, "", "the push has no steps in %s, but the live release has %s", layout.SaltDir, humanize.Plural(n, "step")).WithHint("%s", hint)
 }
 
-// stepCount counts the steps of a recipe, and a file that stands for all of them.
+// stepCount counts the steps of a recipe, and returns one file as an example.
 func stepCount(recipe fs.FS) (int, error) {
 	steps, err := Steps(recipe)
 	n := len(steps)

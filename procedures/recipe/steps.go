@@ -18,7 +18,7 @@ import (
 
 // Step is one file of the install procedure, or a task.
 type Step struct {
-	// Name is the file's name without its ending.
+	// Name is the file's name without its extension.
 	Name string
 	// File is the name in .salt.
 	File string
@@ -28,7 +28,7 @@ type Step struct {
 	Tool string
 }
 
-// The tools that are known without a program of the operator's.
+// The tools that are supported without a program of the operator.
 const (
 	ToolAnsible = "ansible"
 	ToolPuppet  = "puppet"
@@ -39,12 +39,12 @@ func (s Step) SLS(name project.Name) string {
 	return layout.ProjectsNamespace + "." + name.String() + "." + s.Name
 }
 
-// Procedures returns those that a recipe may have a file of its own for, in their order: all but the checks.
+// Procedures returns the procedures that a recipe may have its own file for, in their order: all except the checks.
 func Procedures() []string {
 	return slices.DeleteFunc(project.Procedures(), func(name string) bool { return name == "checks" })
 }
 
-// special returns the files that are procedures and no steps.
+// special reports whether a file is for a procedure and not a step.
 func special(file string) bool {
 	if file == ".sls" || file == undeployFile {
 		return true
@@ -52,13 +52,13 @@ func special(file string) bool {
 	return slices.ContainsFunc(Procedures(), func(procedure string) bool { return slices.Contains(ownFiles(procedure), file) })
 }
 
-// TaskPrefix begins the name of a task's file.
+// TaskPrefix is the prefix of the name of a task's file.
 const TaskPrefix = "task_"
 
 // undeployFile is the project's own file for undeploying.
 const undeployFile = "undeploy.sls"
 
-// Undeploy is that as a step; none where the recipe has none.
+// Undeploy returns that file as a step; none if the recipe has no such file.
 func Undeploy(recipe fs.FS) []Step {
 	if recipe == nil || !Has(recipe, undeployFile) {
 		return nil
@@ -69,7 +69,7 @@ func Undeploy(recipe fs.FS) []Step {
 // numbered matches NN_name.extension: the number marks a step.
 var numbered = regexp.MustCompile(`^[0-9][^/]*\.([A-Za-z0-9_-]+)$`)
 
-// ending returns the ending of a numbered file's name, "" of others.
+// ending returns the extension of a numbered file's name, "" for others.
 func ending(file string) string {
 	if m := numbered.FindStringSubmatch(file); m != nil {
 		return m[1]
@@ -92,11 +92,11 @@ func toolOf(file string, groups []string) string {
 	return ""
 }
 
-// isProgram reports whether a file begins as what the kernel can run: a shebang, or an ELF file.
+// isProgram reports whether a file begins like one that the kernel can run: a shebang, or an ELF file.
 func isProgram(recipe fs.FS, file string) bool {
 	f, err := recipe.Open(file)
 	if err != nil {
-		return false // who runs it says so
+		return false // whoever runs it reports the error
 	}
 	defer func() { _ = f.Close() }()
 	head := make([]byte, 4)
@@ -104,7 +104,7 @@ func isProgram(recipe fs.FS, file string) bool {
 	return bytes.HasPrefix(head[:n], []byte("#!")) || bytes.HasPrefix(head[:n], []byte("\x7fELF"))
 }
 
-// stepOf returns the step for a regular file of .salt; none where nothing runs it.
+// stepOf returns the step for a regular file of .salt; none if nothing runs it.
 func stepOf(recipe fs.FS, file string, mode fs.FileMode, groups []string) (Step, bool) {
 	name := strings.TrimSuffix(file, path.Ext(file))
 	end := ending(file)
@@ -124,13 +124,13 @@ func stepOf(recipe fs.FS, file string, mode fs.FileMode, groups []string) (Step,
 	return Step{}, false
 }
 
-// Steps finds the steps of a recipe in the byte order of their names: 0100_a, 0_1, 100_b. Two files of one name are an error, because their
-// order would be undefined. groups are the extensions that the operator's programs apply.
+// Steps finds the steps of a recipe in the byte order of their names: 0100_a, 0_1, 100_b. Two files with the same name are an error,
+// because their order would be undefined. groups are the extensions that the operator's programs apply.
 func Steps(recipe fs.FS, groups ...string) ([]Step, error) {
 	return list(recipe, groups, func(name string) bool { return !strings.HasPrefix(name, TaskPrefix) })
 }
 
-// StepNames returns the names of what may write outputs and wait: steps, the recipe's tasks, and install.sls.
+// StepNames returns the names of everything that may write outputs and wait: steps, the recipe's tasks, and install.sls.
 func StepNames(files fs.FS, steps []Step) (names []string, err error) {
 	for _, s := range steps {
 		names = append(names, s.Name)
@@ -197,7 +197,7 @@ func list(recipe fs.FS, groups []string, want func(string) bool) ([]Step, error)
 	return out, nil
 }
 
-// Choose keeps the steps that only_steps names, in their order; a name that no step has is an error.
+// Choose selects the steps named by only_steps, in their order; an unknown name is an error.
 func Choose(steps []Step, only []string) ([]Step, error) {
 	if len(only) == 0 {
 		return steps, nil
@@ -287,7 +287,7 @@ var undoArgument = regexp.MustCompile(`^\s*-\s+["']?undo["']?\s*:\s*\S`)
 func UndoLine(recipe fs.FS, file string) int {
 	text, err := fs.ReadFile(recipe, file)
 	if err != nil {
-		return 0 // who runs it says so
+		return 0 // whoever runs it reports the error
 	}
 	n := 0
 	for line := range bytes.Lines(text) {

@@ -13,8 +13,8 @@ var (
 	writtenName  = regexp.MustCompile(`/srv/projects/([a-zA-Z0-9_.-]+)/|Project ([a-zA-Z0-9_.-]+) has been`)
 )
 
-// stockSum returns the hash that identifies a stock procedure file: SHA-256 of its text with blanks folded, without the tags of its template,
-// and without the project's name and archive where an old version contained them.
+// stockSum returns the hash that identifies a stock procedure file: SHA-256 of its text with whitespace folded, without the tags of its
+// template, and without the project's name and archive where an old version contained them.
 func stockSum(text string) string {
 	text = rawTag.ReplaceAllString(text, "")
 	text = archivedPath.ReplaceAllString(text, "/archives/ARCHIVE")

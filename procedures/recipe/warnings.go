@@ -20,7 +20,7 @@ type Warning struct {
 }
 
 // Warnings finds files that look like steps or hooks, and are not: steps without the mode, the number or the right extension, hooks without
-// the mode or in a folder of no hook point. groups are as in Steps.
+// the mode or in a folder that is not a hook point. groups are as in Steps.
 func Warnings(recipe fs.FS, groups ...string) ([]Warning, error) {
 	var out []Warning
 	warn := func(file, format string, args ...any) {
@@ -91,7 +91,7 @@ func meantSchema(file string) string {
 	return ""
 }
 
-// noStep says why a file that looks like a step is not one; "" if it does not look like one.
+// noStep returns why a file that looks like a step is not one; "" if it does not look like one.
 func noStep(recipe fs.FS, file string, mode fs.FileMode, groups []string) string {
 	executable, end := mode&0o111 != 0, ending(file)
 	if file[0] < '0' || file[0] > '9' {
@@ -111,7 +111,7 @@ func noStep(recipe fs.FS, file string, mode fs.FileMode, groups []string) string
 	return ""
 }
 
-// suggestExtension returns the extension of steps that was probably meant, "" for a different one (.sql and .xml are not steps).
+// suggestExtension returns the extension of steps that was probably meant, "" for an unrelated one (.sql and .xml are not steps).
 func suggestExtension(end string, groups []string) string {
 	for _, known := range append([]string{"sls", "sh", "yml", "yaml", "pp"}, groups...) {
 		if end != known && strings.EqualFold(end, known) {

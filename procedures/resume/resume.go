@@ -1,8 +1,9 @@
-// Package resume lets a deployment continue at the step at which an earlier one failed: what that one records, and the comparison.
+// Package resume lets a deployment continue at the step at which an earlier one failed: it has what the earlier one records, and the
+// comparison.
 //
 // It owns one file for each project, below the state folder, readable by its owner alone, which holds digests and no secret. The file
-// exists between a deployment that failed in a step and was not rolled back, and the next one. It runs nothing. A crash leaves the file,
-// whose digests then differ, or none.
+// exists from the end of a deployment that failed in a step and was not rolled back until the next deployment. It runs nothing. A crash
+// leaves either the file, whose digests then differ, or none.
 package resume
 
 import (
@@ -27,10 +28,10 @@ import (
 	"corpus-git/project"
 )
 
-// Point is where a failed deployment stopped, and what must be unchanged since.
+// Point is where a failed deployment stopped, and what must not have changed since.
 type Point struct {
 	ID project.ID `json:"id"`
-	// Steps are those that succeeded, in order; Failed is the one that did not.
+	// Steps are the steps that succeeded, in order; Failed is the one that failed.
 	Steps  []string `json:"steps"`
 	Failed string   `json:"failed"`
 	// Outputs are what the steps wrote.
@@ -47,11 +48,11 @@ type Point struct {
 	Tree   string `json:"tree"`
 	// Keys is the digest of cfg.kv as the steps saw it, "" if it was empty.
 	Keys string `json:"keys,omitempty"`
-	// Lost names what steps passed to later ones and is not stored: then no deployment can continue.
+	// Lost names what steps passed to later ones but is not stored: then no deployment can continue.
 	Lost string `json:"lost,omitempty"`
 }
 
-// maxPoint bounds the file.
+// maxPoint limits the size of the file.
 const maxPoint = 16 << 20
 
 // Save writes a point durably.
@@ -84,7 +85,7 @@ func Load(file string) (*Point, error) {
 	return p, json.Unmarshal(text, p)
 }
 
-// Drop forgets the point.
+// Drop removes the point.
 func Drop(file string) error {
 	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -92,7 +93,7 @@ func Drop(file string) error {
 	return nil
 }
 
-// Compare is fault.Refused where now differs from was, and names all differences.
+// Compare returns fault.Refused, naming all differences, if now differs from was.
 func Compare(was, now Point) error {
 	var differs []string
 	if was.Code != now.Code {
@@ -177,7 +178,7 @@ func Cfg(cfg *py.Dict) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// Files returns the digest of all files of a folder with their contents; "" of none.
+// Files returns the digest of all files of a folder with their contents; "" if there are none.
 func Files(tree fs.FS) (string, error) {
 	if tree == nil {
 		return "", nil
@@ -223,7 +224,7 @@ func Files(tree fs.FS) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// Tree returns the digest of the lstat of the files of a working copy, except .git. It reads no content: a write changes the time.
+// Tree returns the digest of the lstat of the files of a working copy, except .git. It reads no contents, since a write changes the time.
 func Tree(dir string) (string, error) {
 	h := sha256.New()
 	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {

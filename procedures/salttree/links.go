@@ -23,7 +23,7 @@ type Links struct {
 	Root layout.Root
 }
 
-// Link creates or fixes both links and the top file's entry. Idempotent. It returns what it changed, one phrase each.
+// Link creates or fixes both links and the top file's entry. It is idempotent, and returns what it changed, one phrase each.
 func (l Links) Link(name string) ([]string, error) {
 	p := l.Root.Project(name)
 	var did []string
@@ -50,7 +50,7 @@ func (l Links) Link(name string) ([]string, error) {
 	return did, err
 }
 
-// Unlink removes both links, the links to the project's modules and the top file's entry. Idempotent.
+// Unlink removes both links, the links to the project's modules and the top file's entry. It is idempotent.
 func (l Links) Unlink(name string) ([]string, error) {
 	p := l.Root.Project(name)
 	var did []string
@@ -84,7 +84,7 @@ func (l Links) Unlink(name string) ([]string, error) {
 	return did, err
 }
 
-// Linked reports whether both links are there.
+// Linked reports whether both links exist.
 func (l Links) Linked(name string) bool {
 	p := l.Root.Project(name)
 	for _, link := range []string{p.SaltLink(), p.PillarLink()} {
@@ -96,7 +96,7 @@ func (l Links) Linked(name string) bool {
 }
 
 // Modules links the project's own Salt modules into Salt's root, each twice: mod.py and <name>_mod.py, and
-// removes links of modules that are gone. It returns how many links it changed.
+// removes links of modules that no longer exist. It returns the number of links that it changed.
 func (l Links) Modules(name string) (int, error) {
 	return l.modules(l.Root.Project(name), func(string) bool { return true })
 }
@@ -236,7 +236,7 @@ func addTop(lines []string, entry string) []string {
 		if strings.TrimSpace(text) == "" {
 			text = emptyTop
 		} else {
-			// A top file without a '*' target: it gets one in a base of its own making only if there is no base yet.
+			// A top file without a '*' target: a target in a new base is added only if there is no base yet.
 			if !strings.HasSuffix(text, "\n") {
 				text += "\n"
 			}
@@ -265,7 +265,7 @@ func removeTop(lines []string, entry string) []string {
 		}
 	}
 	if strings.Join(out, "") == emptyTop {
-		return nil // a target without entries is an error to Salt
+		return nil // a target without entries is an error in Salt
 	}
 	return out
 }

@@ -1,7 +1,8 @@
-// Package testreports reads the reports of tests that a step left: the files *.xml in the folder that $CORPUS_TEST_REPORTS names, in JUnit's form.
+// Package testreports reads the test reports that a step left: the files *.xml, in JUnit's format, in the folder named by $CORPUS_TEST_REPORTS.
 //
-// It owns the limits of that folder, and how it is read: what is in it was made by the project's user, so links are not followed out of it and nothing is waited for. It never
-// fails a step: what cannot be read is said in the summary. The folder itself is procedures/outfile's, which makes it before each step and removes it after.
+// It owns the limits of that folder, and how it is read: its content was made by the project's user, so links are not followed out of it and reading never blocks. It never
+// fails a step: files that cannot be read are listed in the summary. The folder itself belongs to procedures/outfile, which creates it before each step and removes it
+// afterwards.
 package testreports
 
 import (
@@ -24,12 +25,12 @@ const (
 	maxBytes   = 64 << 20
 )
 
-// Read adds up the reports in a folder, in the order of their names; nil if there are none. show hides the secrets of a text.
+// Read adds up the reports in a folder, in the order of their names; nil if there are none. show hides the secrets in a text.
 func Read(dir, step string, show func(string) string) *junit.Summary {
 	out := &junit.Summary{Step: step}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil // the step removed it: so it has none
+		return nil // the step removed the folder, so it has no reports
 	}
 	defer func() { _ = root.Close() }()
 	names, err := reports(root)
@@ -48,7 +49,7 @@ func Read(dir, step string, show func(string) string) *junit.Summary {
 			continue
 		}
 		left -= len(src)
-		_ = out.Add(name, src, show) // the summary says it
+		_ = out.Add(name, src, show) // the summary has the error
 	}
 	if out.Files == 0 && len(out.Problems) == 0 {
 		return nil
@@ -72,7 +73,7 @@ func reports(root *os.Root) ([]string, error) {
 	return names, err
 }
 
-// read reads a regular file, without waiting as a pipe would have one do.
+// read reads a regular file, without blocking, as reading a pipe would.
 func read(root *os.Root, name string) ([]byte, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -90,7 +91,7 @@ func read(root *os.Root, name string) ([]byte, error) {
 	return src, cause(err)
 }
 
-// cause is an error without the path, which is known.
+// cause returns an error without its path, which is already known.
 func cause(err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) {

@@ -1,4 +1,4 @@
-// Package undologs keeps the undo logs of deployments that went live, for a later rollback over them and for undeploy.
+// Package undologs keeps the undo logs of deployments that went live, for a later rollback past them and for undeploy.
 //
 // It owns <state>/undo/live. It undoes nothing. A log is moved there by one rename, so a crash leaves it in the old or the new place.
 package undologs
@@ -51,7 +51,7 @@ func (t Logs) List(name project.Name) ([]Log, error) {
 	return out, err
 }
 
-// Since returns the folders of the logs of the deployments that since names, of all if it is nil, the newest first.
+// Since returns the folders of the logs of the deployments in since, or of all if it is nil, the newest first.
 func (t Logs) Since(name project.Name, since []project.ID) (dirs []string, err error) {
 	logs, err := t.List(name)
 	for _, l := range logs {
@@ -65,14 +65,14 @@ func (t Logs) Since(name project.Name, since []project.ID) (dirs []string, err e
 // droppedFile names the file with the deployment whose undo log was removed last because of a limit.
 const droppedFile = "dropped"
 
-// Prune removes the oldest logs until there are most, and counts them. A later rollback over those deployments reports
-// it. Nothing of the project may run meanwhile. Durable on return; it can be run again.
+// Prune removes the oldest logs until only most are left, and returns the number removed. A later rollback past those deployments
+// reports it. Nothing may be running in the project meanwhile. It is durable on return, and can be run again.
 func (t Logs) Prune(name project.Name, most int) (removed int, err error) {
 	logs, err := t.List(name)
 	if err != nil || len(logs) <= most {
 		return 0, err
 	}
-	// The record first: a log that is recorded as removed may still exist, never the other way round.
+	// The record comes first: a log that is recorded as removed may still exist, but never the other way round.
 	path := filepath.Join(t.State.LiveUndo(name.String()), droppedFile)
 	if err := vfs.WriteFileAtomic(t.FS, path, []byte(string(logs[most].ID)+"\n"), 0o600); err != nil {
 		return 0, err
@@ -86,7 +86,7 @@ func (t Logs) Prune(name project.Name, most int) (removed int, err error) {
 	return removed, nil
 }
 
-// Dropped returns the newest deployment whose undo log was removed; "" is none.
+// Dropped returns the newest deployment whose undo log was removed; "" if there is none.
 func (t Logs) Dropped(name project.Name) (project.ID, error) {
 	text, err := vfs.ReadFile(t.FS, filepath.Join(t.State.LiveUndo(name.String()), droppedFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -95,7 +95,7 @@ func (t Logs) Dropped(name project.Name) (project.ID, error) {
 	return project.ID(strings.TrimSpace(string(text))), err
 }
 
-// Keep moves the undo log in dir, of a deployment that went live, after the existing ones. Durable on return.
+// Keep moves the undo log in dir, of a deployment that went live, to the end of the existing ones. It is durable on return.
 func (t Logs) Keep(name project.Name, id project.ID, dir string) error {
 	parent := t.State.LiveUndo(name.String())
 	if err := vfs.MkdirAll(t.FS, parent, 0o700); err != nil {
@@ -112,7 +112,7 @@ func (t Logs) Keep(name project.Name, id project.ID, dir string) error {
 	return vfs.RenameDurable(t.FS, dir, filepath.Join(parent, fmt.Sprintf("%08d-%s", last+1, id)))
 }
 
-// Drop removes the undo logs of all deployments of a project. Durable on return.
+// Drop removes the undo logs of all deployments of a project. It is durable on return.
 func (t Logs) Drop(name project.Name) error {
 	return vfs.RemoveAll(t.FS, t.State.LiveUndo(name.String()))
 }

@@ -13,7 +13,7 @@ import (
 	"unicode"
 )
 
-// Of returns those of found that nothing in the two commits reads. texts are the files of the recipe.
+// Of returns the keys in found that nothing in the two commits reads. texts are the files of the recipe.
 func Of(found []project.Unread, code, pillar fs.FS, texts []string) []project.Unread {
 	r := newReaders(code, texts)
 	left := slices.DeleteFunc(slices.Clone(found), r.reads)
@@ -34,13 +34,13 @@ type readers struct {
 // readsWhole matches what reads a mapping as a whole: a loop, a filter, an argument.
 var readsWhole = regexp.MustCompile(`\b(data|cfg|ms_project)\b['"]?[\])]*\s*(\||\)|,|%\}|\}\}|\.(items|iteritems|keys|values|copy|update)\()`)
 
-// Bounds of what is searched for readers.
+// Limits on what is searched for readers.
 const (
 	maxReaders     = 32 << 20
 	maxReaderFiles = 5000
 )
 
-// newReaders looks at the recipe, without PILLAR.sample.
+// newReaders searches the recipe, without PILLAR.sample.
 func newReaders(code fs.FS, texts []string) *readers {
 	r := &readers{words: map[string]bool{}}
 	sample := ""
@@ -58,7 +58,7 @@ func newReaders(code fs.FS, texts []string) *readers {
 	return r
 }
 
-// widen searches the rest of the commit, the files that replace makina-states, and references in values, too.
+// widen also searches the rest of the commit, the files that replace makina-states, and references in values.
 func (r *readers) widen(code, pillar fs.FS) {
 	left, files := int64(maxReaders), maxReaderFiles
 	walk := func(tree fs.FS, skip string, take func(string)) {
@@ -98,7 +98,7 @@ func (r *readers) reads(u project.Unread) bool {
 	return u.Keys[0] == "data" && u.Near == "" && r.whole || r.read(u.Keys[len(u.Keys)-1])
 }
 
-// add takes the words of a text that may read keys.
+// add adds the words of a text that may read keys.
 func (r *readers) add(text string) {
 	r.texts = append(r.texts, text)
 	for word := range strings.FieldsFuncSeq(text, notWord) {
@@ -110,7 +110,7 @@ func notWord(c rune) bool { return c != '_' && !unicode.IsLetter(c) && !unicode.
 
 var referenced = regexp.MustCompile(`\{[A-Za-z0-9_.-]+\}`)
 
-// references takes the {key}s of values.
+// references adds the {key} references in values.
 func (r *readers) references(text string) {
 	for _, key := range referenced.FindAllString(text, -1) {
 		r.words[strings.Trim(key, "{}")] = true

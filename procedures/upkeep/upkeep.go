@@ -1,6 +1,6 @@
 // Package upkeep maintains archives in the background: see Scheduler.
 //
-// It owns when archives are packed, expired and measured. It does not decide which stay (procedures.RetentionPolicy does, from the
+// It decides when archives are packed, expired and measured. It does not decide which are kept (procedures.RetentionPolicy does, from the
 // project's and the server's settings), and package archive does the work.
 package upkeep
 
@@ -21,19 +21,19 @@ import (
 // Scheduler maintains archives in the background: it packs all but a project's newest one, removes what the limits do not keep, and
 // measures the rest. A project is due when one of its deployments has ended, and periodically, so that failed archives expire without
 // deployments. Each project has its own goroutine while it is due; the stores take turns (archive.Background) and pause while a deployment
-// of theirs runs (archive.Store.Pause).
+// of their project is running (archive.Store.Pause).
 //
 // A crash leaves each archive complete, in one of its two forms; the next start removes the other. All methods are safe for concurrent use.
 // Fields are set before Start.
 type Scheduler struct {
 	Archives func(project.Name) *archive.Store
-	// Retention says what stays of a project now.
+	// Retention returns which archives of a project are currently kept.
 	Retention func(ctx context.Context, name project.Name) (project.Retention, error)
-	// Projects are all that have archives; they become due at the start and each time Every has passed, in their order: atOnce of them
-	// together, the others one by one, so that ten thousand do not take the machine's capacity from deployments.
+	// Projects returns all projects that have archives; they become due at the start and each time Every has passed, in their order: atOnce
+	// of them together, the others one by one, so that ten thousand projects do not slow down deployments.
 	Projects func(ctx context.Context) ([]project.Name, error)
 	Every    time.Duration
-	// Quiet is how long a project must be idle before its archives are packed: deployments in quick succession need the processors more.
+	// Quiet is how long a project must be idle before its archives are packed, since deployments in quick succession need the CPUs more.
 	// The spare tree for the next archive is prepared at once.
 	Quiet time.Duration
 	// Removed is called after archives of a project were removed; it may be nil.
@@ -59,7 +59,7 @@ type due struct {
 }
 
 const (
-	// atOnce is how many projects become due together, and between is the time that passes before each further one.
+	// atOnce is the number of projects that become due together, and between is the delay before each further one.
 	atOnce  = 16
 	between = 100 * time.Millisecond
 )
@@ -103,8 +103,8 @@ func (s *Scheduler) Start() {
 	})
 }
 
-// Due schedules the maintenance of a project's archives and returns at once. Before Start and after Stop it does nothing: the next start
-// schedules all.
+// Due schedules the maintenance of a project's archives and returns immediately. Before Start and after Stop it does nothing: the next
+// start schedules all.
 func (s *Scheduler) Due(name project.Name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,8 +132,8 @@ func (s *Scheduler) Due(name project.Name) {
 	})
 }
 
-// Ahead prepares the archive of a project's next deployment while one runs that has its archive and has checked its tree out; it returns at
-// once. Before Start and after Stop it does nothing.
+// Ahead prepares the archive of a project's next deployment while one is running that has made its archive and checked out its tree; it
+// returns immediately. Before Start and after Stop it does nothing.
 func (s *Scheduler) Ahead(name project.Name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +151,7 @@ func (s *Scheduler) Ahead(name project.Name) {
 	})
 }
 
-// awaitAhead waits until what Ahead began has ended.
+// awaitAhead waits until the work that Ahead began has ended.
 func (s *Scheduler) awaitAhead(ctx context.Context, name project.Name) {
 	s.mu.Lock()
 	over := s.ahead[name]
@@ -185,7 +185,7 @@ func (s *Scheduler) rest(ctx context.Context, name project.Name, more <-chan str
 	}
 }
 
-// prepare has the next archive of a project prepared.
+// prepare prepares the next archive of a project.
 func (s *Scheduler) prepare(ctx context.Context, name project.Name) {
 	s.awaitAhead(ctx, name)
 	keep, err := s.Retention(ctx, name)

@@ -16,15 +16,15 @@ import (
 	"corpus-git/signals"
 )
 
-// Run are the waits of one running deployment.
+// Run holds the waits of one running deployment.
 type Run struct {
 	// Signals may be nil: then only steps that do not wait can run.
 	Signals    Signals
 	Deployment project.Deployment
 	Set        Set
-	// Node is set where the steps run on a node of a project: there nothing waits.
+	// Node is set if the steps run on a node of a project, where nothing waits.
 	Node bool
-	// SkipReason is why the deployment does not wait for signals, "" if it does.
+	// SkipReason returns why the deployment does not wait for signals, "" if it does.
 	SkipReason func() string
 	// Hide redacts a text, Note reports a line.
 	Hide func(string) string
@@ -34,16 +34,17 @@ type Run struct {
 	received []schema.Output
 }
 
-// errNoServer is the error where nothing can receive signals.
+// errNoServer is the error if nothing can receive signals.
 var errNoServer = fault.New(fault.Refused, "", "signals need a running server").WithHint("start it:  corpus-git serve")
 
-// OnNodes returns the error where the steps run on nodes: a signal comes to the server that has the push, and a wait would hold up its stage.
+// OnNodes returns the error for waits in steps that run on nodes: signals are sent to the server that received the push, and a wait would
+// hold up its stage.
 func OnNodes(where string) *fault.Error {
 	return fault.New(fault.Refused, where, "a project with nodes cannot wait for signals: its steps run on other machines").
 		WithHint("a stage can wait for a condition: .salt/%s", fleet.StagesFile)
 }
 
-// Possible refuses declared waits where nothing can receive signals.
+// Possible refuses declared waits if nothing can receive signals.
 func (s Set) Possible(to Signals) error {
 	if len(s.list) == 0 || to != nil {
 		return nil
@@ -63,7 +64,7 @@ func (r *Run) Open(ctx context.Context) error {
 	return r.Signals.Begin(ctx, r.Deployment, r.Hide, r.Set.list...)
 }
 
-// Behind waits for what is declared to follow a step.
+// Behind waits for the waits that are declared after a step.
 func (r *Run) Behind(ctx context.Context, step string) error {
 	for _, w := range r.Set.list {
 		if w.Step != step {
@@ -85,7 +86,7 @@ func (r *Run) Behind(ctx context.Context, step string) error {
 	return nil
 }
 
-// For returns the state corpus.wait: it waits for what its arguments say, or what is declared under its name.
+// For returns the state corpus.wait: it waits as its arguments say, or as declared under its name.
 func (r *Run) For(ctx context.Context, step, id string, args *py.Dict) (said string, err error) {
 	if why := r.SkipReason(); why != "" {
 		return why, r.pass(ctx, id)
@@ -111,7 +112,7 @@ func (r *Run) For(ctx context.Context, step, id string, args *py.Dict) (said str
 	return r.hold(ctx, id, step)
 }
 
-// hold waits, reports the wait, and keeps the data of the signals as an output of the step.
+// hold waits, reports the wait, and stores the data of the signals as an output of the step.
 func (r *Run) hold(ctx context.Context, id, step string) (said string, err error) {
 	out, err := r.Signals.Wait(ctx, r.Deployment.ID, id, step, func(s signals.WaitStatus) {
 		r.Note("waiting for %s: %s; until %s", s.Wait, s.Progress(), s.Until.Format("15:04:05"))
@@ -122,7 +123,7 @@ func (r *Run) hold(ctx context.Context, id, step string) (said string, err error
 	return out.Line, r.keep(id, out.Data)
 }
 
-// pass uses the data of the last completed wait.
+// pass skips the wait and uses the data of the last completed one.
 func (r *Run) pass(ctx context.Context, id string) error {
 	if r.Signals == nil {
 		return r.keep(id, nil)

@@ -15,19 +15,19 @@ import (
 	"corpus-git/signals"
 )
 
-// Signals takes the signals of waits.
+// Signals receives the signals of waits.
 type Signals interface {
-	// Begin makes the signals of a deployment's waits acceptable. What is recorded of them is passed through hide.
+	// Begin makes the signals of a deployment's waits acceptable. What is recorded about them is passed through hide.
 	Begin(ctx context.Context, d project.Deployment, hide func(string) string, waits ...signals.Wait) error
 	// Wait pauses; see signals.Store.Wait.
 	Wait(ctx context.Context, id project.ID, wait, step string, note func(signals.WaitStatus)) (signals.Outcome, error)
 	// Data returns the data of a wait's signals when the commit was last deployed and the wait was completed.
 	Data(ctx context.Context, d project.Deployment, wait string) (map[string]json.RawMessage, error)
-	// Address returns the URL to which the signal of a name is sent, "" if the server has no address for HTTP, and its secret part.
+	// Address returns the URL to which the signal with a name is sent, "" if the server has no HTTP address, and its secret part.
 	Address(id project.ID, wait, name string) (url, secret string)
 }
 
-// Shown returns what messages call the declarations.
+// Shown returns the name of the declarations in messages.
 func Shown() string { return path.Join(layout.SaltDir, signals.File) }
 
 // Set is what a recipe declares, with the addresses of its signals. The zero value declares nothing.
@@ -36,13 +36,13 @@ type Set struct {
 	urls map[string][]string // by wait, in the order of its names
 }
 
-// Read reads what a recipe declares; steps are the names of what may wait.
+// Read reads what a recipe declares; steps are the names of the steps that may wait.
 func Read(files fs.FS, steps []string) (Set, error) {
 	list, err := signals.Read(files, Shown(), steps)
 	return Set{list: list}, err
 }
 
-// Len returns how many waits are declared.
+// Len returns the number of declared waits.
 func (s Set) Len() int { return len(s.list) }
 
 // Address creates the addresses of the signals for one deployment, and returns their secret parts. over reports that they may be sent over

@@ -1,6 +1,7 @@
-// Package approval has the types of deployments that wait until others approve them: what is asked for, who approved, and what binds both.
+// Package approval defines the types of deployments that wait for the approval of others: what is requested, who approved, and what the approval is
+// bound to.
 //
-// It decides nothing, and stores nothing: package pipeline/approvals does.
+// It decides nothing, and stores nothing; package pipeline/approvals does both.
 package approval
 
 import (
@@ -18,17 +19,17 @@ import (
 	"time"
 )
 
-// State is where a request is.
+// State is the state of a request.
 type State string
 
-// The states of a request. Open is the only one that is not an end.
+// The states of a request. Open is the only one that is not final.
 const (
 	Open State = "open"
-	// Deployed: a deployment of it began, whatever that led to.
+	// Deployed: a deployment of it began, whatever its result.
 	Deployed State = "deployed"
 	Rejected State = "rejected"
 	Expired  State = "expired"
-	// Void: what was approved would not be what is deployed, or who asked for it may no longer.
+	// Void: what would be deployed is no longer what was approved, or the requester no longer has the permission.
 	Void State = "void"
 )
 
@@ -38,37 +39,37 @@ type Request struct {
 	Project project.Name `json:"project"`
 	At      time.Time    `json:"at"`
 	Expires time.Time    `json:"expires"`
-	// Need is how many must approve.
+	// Need is the number of approvals that it needs.
 	Need int `json:"need"`
 	// Plan is the SHA-256 of the plan that was shown.
 	Plan string `json:"plan"`
-	// Deployment are the facts of what is to be deployed, and what was live.
+	// Deployment holds the facts of what is to be deployed, and what was live.
 	Deployment Facts `json:"deployment"`
-	// Basis is what the deployment rests on, beside the commits. It is shown to nobody.
+	// Basis is what the deployment depends on besides the commits. It is never shown.
 	Basis Basis `json:"-"`
 	State State `json:"state"`
-	// Reason is why it ended without a deployment, By who ended it, Ended when.
+	// Reason is why it ended without a deployment, By is who ended it, Ended is when.
 	Reason string    `json:"reason,omitempty"`
 	By     string    `json:"by,omitempty"`
 	Ended  time.Time `json:"ended,omitzero"`
-	// Result is the deployment of it.
+	// Result is the deployment that it led to.
 	Result project.ID `json:"result,omitempty"`
 	Votes  []Vote     `json:"votes,omitempty"`
 }
 
-// Basis are digests of what a deployment rests on and its plan need not show: an executable is only named there. They are stored and compared, and
-// shown to nobody: who may guess at a configuration could confirm the guess.
+// Basis holds digests of what a deployment depends on and its plan need not show: the plan only names an executable. They are stored and compared, but
+// never shown: somebody who can guess at a configuration could use them to confirm the guess.
 type Basis struct {
-	// Recipe is that of .salt with the recipes below it, Others of the other projects' recipes that it includes.
+	// Recipe is the digest of .salt with the recipes below it, Others the digest of the other projects' recipes that it includes.
 	Recipe string `json:"recipe,omitempty"`
 	Others string `json:"others,omitempty"`
-	// Cfg is the configuration and the compiled pillar. Keys (cfg.kv) may change at any time, and are no part of it.
+	// Cfg is the digest of the configuration and the compiled pillar. Keys (cfg.kv) may change at any time, and are not included.
 	Cfg string `json:"cfg,omitempty"`
-	// Live are the tracked files of the live trees that were changed on the machine.
+	// Live is the digest of the tracked files of the live trees that were changed on the machine.
 	Live string `json:"live,omitempty"`
 }
 
-// differs names what differs, "" for nothing.
+// differs names what differs, "" if nothing does.
 func (b Basis) differs(now Basis) string {
 	var out []string
 	for _, x := range []struct{ was, now, what string }{
@@ -82,14 +83,14 @@ func (b Basis) differs(now Basis) string {
 	return strings.Join(out, ", ")
 }
 
-// Facts are those of a deployment.
+// Facts are the facts of a deployment.
 type Facts struct{ project.Deployment }
 
-// Vote is that of one principal for a request.
+// Vote is the vote of one principal on a request.
 type Vote struct {
 	By project.Pusher `json:"by"`
 	At time.Time      `json:"at"`
-	// BreakGlass: an administrator deploys it without others, for Reason.
+	// BreakGlass: an administrator deploys it without the approval of others, for Reason.
 	BreakGlass bool   `json:"break_glass,omitempty"`
 	Reason     string `json:"reason,omitempty"`
 }
@@ -104,11 +105,11 @@ type Document struct {
 type Decision struct {
 	Version  int     `json:"version"`
 	Approval Request `json:"approval"`
-	// Deployment is the one that began, absent while more must approve, and after a rejection.
+	// Deployment is the one that began, absent while more approvals are needed, and after a rejection.
 	Deployment project.ID `json:"deployment,omitempty"`
 }
 
-// Closed is the error about a request that is not open, nil for one that is.
+// Closed returns the error for a request that is not open, nil if it is open.
 func (r Request) Closed() error {
 	if r.State == Open {
 		return nil
@@ -123,10 +124,10 @@ func (r Request) Closed() error {
 	return fault.New(fault.Refused, "approve", "%s of %s is no longer waiting: %s", r.ID.Short(), r.Project, why).WithHint("push the commit again to request approval")
 }
 
-// Enough reports whether it may be deployed.
+// Enough reports whether it has enough approvals to be deployed.
 func (r Request) Enough() bool { return len(r.Votes) >= r.Need || r.Broken() != nil }
 
-// Broken returns the vote that deploys it without others, nil if there is none.
+// Broken returns the vote that deploys it without the approval of others, nil if there is none.
 func (r Request) Broken() *Vote {
 	if i := slices.IndexFunc(r.Votes, func(v Vote) bool { return v.BreakGlass }); i >= 0 {
 		return &r.Votes[i]
@@ -134,7 +135,7 @@ func (r Request) Broken() *Vote {
 	return nil
 }
 
-// Names are who approved.
+// Names returns the names of those who approved.
 func (r Request) Names() (out []string) {
 	for _, v := range r.Votes {
 		out = append(out, v.By.Key)
@@ -142,7 +143,7 @@ func (r Request) Names() (out []string) {
 	return out
 }
 
-// Asks reports whether a deployment asks for the very same: the same commits over the same live ones, with the same settings and options.
+// Asks reports whether a deployment requests exactly the same: the same commits over the same live ones, with the same settings and options.
 func (r Request) Asks(d project.Deployment) bool {
 	x := r.Deployment
 	same := func(a, b any) bool {
@@ -154,7 +155,8 @@ func (r Request) Asks(d project.Deployment) bool {
 		x.Overwrite == d.Overwrite && x.AllowEmpty == d.AllowEmpty && x.AllowMissing == d.AllowMissing && x.Resume == d.Resume && same(x.Nodes, d.Nodes)
 }
 
-// Changed says why what a deployment would do is not what was approved, "" if it is: other commits, another live release, another basis, another plan.
+// Changed returns why what a deployment would do differs from what was approved, "" if it does not: other commits, another live release, another
+// basis, another plan.
 func (r Request) Changed(d project.Deployment, plan string, basis Basis) string {
 	x := r.Deployment
 	switch {
@@ -175,10 +177,10 @@ func (r Request) Changed(d project.Deployment, plan string, basis Basis) string 
 // Plan is the hash of a plan as it was shown. The zero value is not ready: see NewPlan.
 type Plan struct{ h hash.Hash }
 
-// NewPlan begins a hash.
+// NewPlan returns an empty hash of a plan.
 func NewPlan() Plan { return Plan{sha256.New()} }
 
-// Add adds an event; only those that are part of a plan count, without their time and number.
+// Add adds an event. Only events that are part of a plan count, without their time and number.
 func (p Plan) Add(e event.Event) {
 	if e.Kind != event.Plan {
 		return
@@ -189,17 +191,17 @@ func (p Plan) Add(e event.Event) {
 	p.h.Write([]byte{0, 0})
 }
 
-// Sum returns the hash in hexadecimal digits.
+// Sum returns the hash in hexadecimal.
 func (p Plan) Sum() string { return hex.EncodeToString(p.h.Sum(nil)) }
 
-// Waits is what a pusher reads whose deployment waits.
+// Waits returns what a pusher reads if the deployment waits.
 func (r Request) Waits() error {
 	d := r.Deployment
 	return fault.New(fault.Refused, "", "%s%s: %d of %s, until %s", demands.Waiting, r.ID, len(r.Votes), humanize.Plural(r.Need, "approval", "approvals"), r.Expires.UTC().Format(time.RFC3339)).
 		WithHint("somebody else with approve permission runs  corpus-git approve %s %s  or, with the commit,  git push prod %s:refs/deploy/now", d.Project, r.ID.Short(), r.Commit().Short())
 }
 
-// Commit returns what the request would bring.
+// Commit returns the commit that the request would deploy.
 func (r Request) Commit() project.Commit {
 	if r.Deployment.Repo == project.PillarRepo {
 		return r.Deployment.Pillar
@@ -207,7 +209,7 @@ func (r Request) Commit() project.Commit {
 	return r.Deployment.Code
 }
 
-// Right returns what who asks for a deployment must hold.
+// Right returns the permission needed to request this deployment.
 func (r Request) Right() project.Right {
 	if r.Deployment.Repo == project.PillarRepo {
 		return project.Configure

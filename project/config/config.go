@@ -10,7 +10,7 @@ import (
 type Size int64
 
 // Config is the configuration of a server. The tags say: key (the name in the file; the variable and the flag follow from
-// it), default, help (the text of the documentation), oneof (the words allowed), min (the least number), form (addr for
+// it), default, help (the text of the documentation), oneof (the allowed words), min (the minimum), form (addr for
 // host:port), restart (a change takes effect only after a restart).
 type Config struct {
 	Root        string   `key:"root" restart:"yes" help:"Directory that holds projects/, salt/ and pillar/. The default is /srv for root, ./srv for others."`
@@ -68,13 +68,13 @@ type Config struct {
 	Traces Traces `key:"traces"`
 	Limits Limits `key:"limits"`
 
-	// Warnings are what is odd but no error: variables that look like ours and are not.
+	// Warnings report what is odd but not an error: variables that look like ours and are not.
 	Warnings []string
 
 	origins map[string]Origin
 }
 
-// ACME says which certificates an authority is asked for, in place of http_tls_cert.
+// ACME says which certificates to request from an authority, instead of http_tls_cert.
 type ACME struct {
 	Hosts  []string `key:"hosts" restart:"yes" help:"Host names for which TLS certificates of http_listen are requested by ACME; setting them means agreeing to the authority's terms. The authority must be able to reach this machine under these names on port 443 (http_listen, or forwarded to it) or on port 80 (acme.http_listen). Empty turns ACME off."`
 	Email  string   `key:"email" default:"" restart:"yes" help:"Contact e-mail address for the authority; optional."`
@@ -83,7 +83,7 @@ type ACME struct {
 	HTTP   string   `key:"http_listen" default:"" form:"addr" restart:"yes" help:"Address for http-01 challenges, which redirects other requests to https, such as :80; if empty, only tls-alpn-01 on http_listen is used."`
 }
 
-// Maintenance keeps repositories fast and small, in the background and never during a deployment of theirs.
+// Maintenance keeps repositories fast and small, in the background, never during a deployment of their project.
 type Maintenance struct {
 	Enabled  bool          `key:"enabled" default:"true" help:"Whether the server maintains repositories automatically; corpus-git gc does it on request."`
 	MaxPacks int           `key:"max_packs" default:"20" min:"1" help:"The maximum number of packs of a repository; when exceeded, small packs are consolidated. Each push adds one."`
@@ -95,7 +95,7 @@ type Maintenance struct {
 	Rate     Size          `key:"rate" default:"32MiB" min:"1024" help:"The maximum write rate of maintenance, in bytes per second. It also waits while deployments run."`
 }
 
-// History bounds what is recorded. The server keeps these limits once an hour.
+// History limits what is recorded. The server enforces these limits once an hour.
 type History struct {
 	Deployments int           `key:"max_deployments" default:"10000" min:"0" help:"How many deployments of a project are kept; older ones are removed with their logs. The newest ten, the live one, and those with an archive are kept. 0 means no limit."`
 	LogBytes    Size          `key:"max_log_bytes" default:"1GiB" min:"0" help:"Disk space for the logs of all deployments of a project; the oldest logs are removed, but their deployments are still listed. 0 means no limit."`
@@ -105,7 +105,7 @@ type History struct {
 	NotifyMax   int           `key:"max_notifications" default:"100000" min:"0" help:"How many deliveries are kept; beyond that the oldest are removed: first delivered ones, then failed, then pending ones. 0 means no limit."`
 }
 
-// Converge says when live releases are applied again where a project's own configuration does not say.
+// Converge says when live releases are applied again if a project's own configuration does not.
 type Converge struct {
 	Boot   bool          `key:"boot" default:"false" help:"Whether the live release of each project is applied again after a boot of the machine."`
 	Every  time.Duration `key:"every" default:"0s" min:"0" help:"How often the live release is applied again while the server runs; 0s means never."`
@@ -114,7 +114,7 @@ type Converge struct {
 	AtOnce int           `key:"at_once" default:"2" min:"1" help:"How many projects converge at the same time."`
 }
 
-// Policy returns what projects have that print nothing themselves.
+// Policy returns the policy of projects that set none themselves.
 func (c Converge) Policy() project.ConvergePolicy {
 	return project.ConvergePolicy{Boot: c.Boot, Every: c.Every, Splay: c.Splay, Mode: project.ConvergeMode(c.Mode)}
 }
@@ -126,13 +126,13 @@ type Submodules struct {
 	Timeout time.Duration `key:"timeout" default:"10m" min:"1" help:"The timeout for fetching a submodule; after that the push is refused."`
 }
 
-// Log is what the server writes about itself.
+// Log configures what the server logs about itself.
 type Log struct {
 	Level  string `key:"level" default:"info" oneof:"debug,info,warn,error" help:"The minimum level of logged messages."`
 	Format string `key:"format" default:"text" oneof:"text,json" help:"The format of messages on standard error; the log file is always JSON."`
 }
 
-// Notify is who is told what happens.
+// Notify says who is notified of what.
 type Notify struct {
 	URL         project.Secret `key:"url" help:"URL to which each result is posted as JSON, like a sink of kind json. It may contain a token and is never shown."`
 	Timeout     time.Duration  `key:"timeout" default:"10s" min:"1" help:"The timeout of an attempt to deliver a notification."`
@@ -143,14 +143,14 @@ type Notify struct {
 	QueuedAfter time.Duration  `key:"queued_after" default:"10m" min:"1" help:"How long a deployment waits in the queue before queued-too-long is sent."`
 }
 
-// Traces is where traces of deployments are sent.
+// Traces says where traces of deployments are sent.
 type Traces struct {
 	Endpoint string         `key:"otlp_endpoint" default:"" form:"url" help:"Address of a collector of OpenTelemetry that takes OTLP over HTTP, such as http://127.0.0.1:4318: each deployment is sent to its /v1/traces when it has ended, as a trace with a span for each procedure and step. Empty sends none."`
 	Headers  project.Secret `key:"otlp_headers" help:"Headers of each request to it, as NAME=VALUE with commas in between."`
 	Timeout  time.Duration  `key:"timeout" default:"10s" min:"1" help:"How long one attempt may take. A trace that the collector does not take is dropped; it never changes a result."`
 }
 
-// LDAP is a directory that knows users; see docs/guide/access.md.
+// LDAP is a directory of users; see docs/guide/access.md.
 type LDAP struct {
 	URL           string         `key:"url" default:"" help:"URL of the LDAP server: ldaps://HOST, or ldap://HOST, which is upgraded with StartTLS. Empty turns it off."`
 	CAFile        string         `key:"ca_file" default:"" help:"CA certificates for the LDAP server, in PEM; empty means those of the system."`
@@ -169,7 +169,7 @@ type LDAP struct {
 	Timeout       time.Duration  `key:"timeout" default:"5s" min:"1" help:"The timeout of a request."`
 }
 
-// Limits bound what clients may take.
+// Limits limit what clients may use.
 type Limits struct {
 	MaxPackBytes   Size  `key:"max_pack_bytes" default:"4GiB" min:"1" help:"The maximum size of a pushed pack."`
 	MaxObjectBytes Size  `key:"max_object_bytes" default:"2GiB" min:"1" help:"The maximum size of an object in a pack, inflated."`
@@ -211,12 +211,12 @@ type Limits struct {
 	WriteTimeout            time.Duration `key:"write_timeout" default:"2m" min:"1" help:"The timeout of a write to a client that does not read."`
 }
 
-// Retention is which archives stay where a project's own configuration does not say.
+// Retention returns which archives are kept if a project's own configuration does not say.
 func (c *Config) Retention() project.Retention {
 	return project.Retention{Keep: c.KeepArchives, KeepFailed: c.KeepFailed, MaxBytes: int64(c.MaxBytes), MaxAge: c.MaxAge, FailedMaxAge: c.FailedMaxAge}
 }
 
-// Bounds returns the limits on what is recorded of one project.
+// Bounds returns the limits on the records of one project.
 func (h History) Bounds() project.History {
 	return project.History{Deployments: h.Deployments, LogBytes: int64(h.LogBytes), UndoLogs: h.UndoLogs}
 }

@@ -187,7 +187,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestDocumentation holds docs/configuration.md to the struct.
+// TestDocumentation compares docs/configuration.md with the struct.
 func TestDocumentation(t *testing.T) {
 	page := filepath.Join("..", "..", "docs", "configuration.md")
 	if *update {
@@ -201,7 +201,7 @@ func TestDocumentation(t *testing.T) {
 	require.NotContains(t, strings.ReplaceAll(string(got), "| |", ""), "<br>`` ")
 }
 
-// FuzzLoad holds that no file panics, and that a good one, printed, loads again.
+// FuzzLoad checks that no file causes a panic, and that a valid one, printed, can be loaded again.
 func FuzzLoad(f *testing.F) {
 	f.Add("listen: ':1'\nlimits: {max_commands: 2}\nfile_roots: [/a]\n")
 	f.Add("notify: {url: x}\nlog: {level: debug}\nadmin_keys: 'ssh-ed25519 AAAA x'\n")

@@ -17,7 +17,7 @@ import (
 	"corpus-git/project"
 )
 
-// EnvPrefix begins every variable of the environment that sets a key.
+// EnvPrefix is the prefix of every environment variable that sets a key.
 const EnvPrefix = "CORPUS_GIT_"
 
 // field is one key of Config.
@@ -75,7 +75,7 @@ func (f field) env() string {
 // flag returns the flag of a key: limits-max-commands.
 func (f field) flag() string { return strings.NewReplacer(".", "-", "_", "-").Replace(f.key) }
 
-// kind returns what a value is, in words.
+// kind describes the type of a value in words.
 func (f field) kind() string {
 	switch f.typ {
 	case sizeType:
@@ -185,7 +185,7 @@ func (f field) parse(s string) (reflect.Value, error) {
 	return out, nil
 }
 
-// hostName matches what a public certificate may name, but for a wildcard.
+// hostName matches the names that a public certificate may have, except wildcards.
 var hostName = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // ParseNetwork reads an IP address, or a network in the form ADDRESS/BITS (RFC 4632).
@@ -205,7 +205,7 @@ func validPort(s string) bool {
 	return err == nil && n >= 0 && n <= 65535
 }
 
-// text returns a value as the file would have it; secrets are not shown.
+// text returns a value as it would be in the file; secrets are not shown.
 func (f field) text(v reflect.Value) string {
 	switch x := v.Interface().(type) {
 	case Size:

@@ -14,7 +14,7 @@ import (
 	"corpus-git/project/config"
 )
 
-// silent are the limits that nobody is refused by, and why.
+// silent returns the limits that refuse nobody, and why.
 func silentLimits() map[string]string {
 	return map[string]string{
 		"base_memory":        "what does not fit is made again",
@@ -24,8 +24,8 @@ func silentLimits() map[string]string {
 	}
 }
 
-// Every limit has a default, a line in the documentation, a message that names its key, and a test or a scenario that looks for the key in what
-// is said.
+// Every limit has a default, a line in the documentation, a message that names its key, and a test or a scenario that checks that the message
+// contains the key.
 func TestEveryLimitIsToldAndTested(t *testing.T) {
 	root := filepath.Join("..", "..")
 	docs, err := os.ReadFile(filepath.Join(root, "docs", "configuration.md"))

@@ -20,14 +20,14 @@ import (
 
 // Sources is what Load reads, from the weakest to the strongest.
 type Sources struct {
-	// DefaultRoot is the root where nothing says otherwise.
+	// DefaultRoot is the root if nothing sets another.
 	DefaultRoot string
-	// File is the configuration file's name, for messages, and Text its content; a nil Text is not a file.
+	// File is the configuration file's name, for messages, and Text its content; a nil Text means no file.
 	File string
 	Text []byte
-	// Env is the environment, as os.Environ gives it.
+	// Env is the environment, as os.Environ returns it.
 	Env []string
-	// Flags are the values of the flags that were given, by their names without dashes: see GivenFlags.
+	// Flags are the values of the given flags, by name without dashes: see GivenFlags.
 	Flags map[string]string
 }
 
@@ -35,12 +35,12 @@ type Sources struct {
 type Origin struct {
 	// Source is "default", "file", "environment" or "flag".
 	Source string `json:"source"`
-	// Name is the file, variable or flag, and Line the file's line.
+	// Name is the file, variable or flag, and Line the line in the file.
 	Name string `json:"name,omitempty"`
 	Line int    `json:"line,omitempty"`
 }
 
-// String is "default", "corpus-git.yaml:12", "CORPUS_GIT_LISTEN" or "--listen".
+// String returns "default", "corpus-git.yaml:12", "CORPUS_GIT_LISTEN" or "--listen".
 func (o Origin) String() string {
 	switch {
 	case o.Line > 0:
@@ -53,7 +53,7 @@ func (o Origin) String() string {
 
 const opLoad = "read the configuration"
 
-// Load makes a Config. Errors are fault.Error of kind Usage, with the line where the file is wrong.
+// Load builds a Config. Errors are fault.Error of kind Usage, with the line for an error in the file.
 func Load(in Sources) (*Config, error) {
 	c := &Config{origins: map[string]Origin{}}
 	v := reflect.ValueOf(c).Elem()
@@ -110,7 +110,7 @@ func Load(in Sources) (*Config, error) {
 	return c, c.settle()
 }
 
-// settle derives what depends on other keys, and checks what no key can check alone.
+// settle derives the keys that depend on others, and checks what can't be checked for one key alone.
 func (c *Config) settle() error {
 	if c.Root == "" {
 		return fault.New(fault.Usage, opLoad, "%s: root: must not be empty", c.origins["root"])
@@ -163,7 +163,7 @@ func (c *Config) settle() error {
 	return nil
 }
 
-// settleACME checks what names the certificates of http_listen.
+// settleACME checks the names that certificates of http_listen are for.
 func (c *Config) settleACME() error {
 	if len(c.ACME.Hosts) == 0 {
 		return nil
@@ -329,11 +329,11 @@ func keysOf[V any](m map[string]V) []string {
 	return out
 }
 
-// suggest is "; did you mean x?" for the nearest of the names, "" if none is near.
+// suggest returns "; did you mean x?" for the nearest of the names, "" if none is near.
 func suggest(name string, names []string) string {
 	best := nearest.To(name, names)
 	if best == "" {
-		// The last part alone: max_commands for limits.max_commands.
+		// The last part of the key alone: max_commands for limits.max_commands.
 		for _, n := range names {
 			if i := strings.LastIndexByte(n, '.'); i >= 0 && n[i+1:] == name {
 				best = n
@@ -346,7 +346,7 @@ func suggest(name string, names []string) string {
 	return "; did you mean " + best + "?"
 }
 
-// flagValue keeps a flag's text; Load reads it.
+// flagValue stores a flag's text; Load reads it.
 type flagValue struct {
 	f    field
 	text string
@@ -362,11 +362,12 @@ func (v *flagValue) Set(s string) error {
 	return nil
 }
 
-// AddFlags defines a flag for every key. Those of sections are not in the help, which would be of their length.
+// AddFlags defines a flag for every key. Flags of sections are not shown in the help, which they would make too
+// long.
 func AddFlags(fs *pflag.FlagSet) {
 	for _, f := range fields() {
 		if fs.Lookup(f.flag()) != nil {
-			continue // the caller has its own, such as a persistent --root
+			continue // the caller defines its own, such as a persistent --root
 		}
 		fl := fs.VarPF(&flagValue{f: f, text: f.def}, f.flag(), "", f.help)
 		if f.typ.Kind() == reflect.Bool {

@@ -6,7 +6,7 @@ import (
 	"corpus-git/project/demands"
 )
 
-// Require is what is demanded of what is deployed. It is the operator's: nothing that is pushed takes it away.
+// Require says what deployments must satisfy. The operator sets it: nothing that is pushed can remove it.
 type Require struct {
 	SignedPush     []string      `key:"signed_push" help:"Where pushes must be signed (git push --signed) to be deployed: environments, or ENVIRONMENT/PROJECT, where * matches any: prod, */shop. A class (dev, staging, prod) covers all its environments."`
 	SignedCommits  []string      `key:"signed_commits" help:"Where the deployed commit, or its pushed tag, must be signed."`
@@ -16,7 +16,7 @@ type Require struct {
 	GPGHome        string        `key:"gpg_home" default:"" help:"A gpg home directory whose keys may sign for every project; empty turns OpenPGP signatures off."`
 }
 
-// Policy returns what is demanded where.
+// Policy returns what is demanded, and where.
 func (r Require) Policy() (demands.Policy, error) {
 	return demands.ParsePolicy(r.SignedPush, r.SignedCommits, r.Approvals)
 }

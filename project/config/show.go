@@ -12,11 +12,11 @@ import (
 	"corpus-git/project"
 )
 
-// Origin is where a key's value came from; the zero Origin is no such key.
+// Origin is where a key's value came from; it returns the zero Origin if there is no such key.
 func (c *Config) Origin(key string) Origin { return c.origins[key] }
 
-// Print returns the configuration as a file that can be loaded again, each value with its origin; secrets are not shown, and
-// stand as comments.
+// Print returns the configuration as a file that can be loaded again, each value with its origin; secrets are replaced by
+// comments.
 func (c *Config) Print() string {
 	var b strings.Builder
 	v := reflect.ValueOf(c).Elem()
@@ -35,7 +35,7 @@ func (c *Config) Print() string {
 		switch {
 		case f.typ == secretType && val.Len() > 0:
 			line = fmt.Sprintf("%s# %s: %s", indent, name, val.Interface())
-		case f.typ == sinksType: // they may hold secrets, without which they are not sinks
+		case f.typ == sinksType: // they may hold secrets, and without these they are not valid sinks
 			line = fmt.Sprintf("%s# %s: %s", indent, name, f.text(val))
 		case f.typ == listType:
 			line = indent + name + ":"
@@ -59,8 +59,8 @@ func (c *Config) Print() string {
 	return b.String()
 }
 
-// Secrets returns the values that are secret, and of addresses among them what gives access by itself: the password, the path and
-// each value of the query.
+// Secrets returns the values that are secret, and of addresses among them the parts that give access by themselves: the password,
+// the path and each value of the query.
 func (c *Config) Secrets() []redact.Secret {
 	var out []redact.Secret
 	v := reflect.ValueOf(c).Elem()
@@ -80,7 +80,7 @@ func (c *Config) Secrets() []redact.Secret {
 	return out
 }
 
-// appendSecret adds a secret, and where it is an address what gives access in it.
+// appendSecret adds a secret, and if it is an address the parts of it that give access.
 func appendSecret(out []redact.Secret, label, value string) []redact.Secret {
 	add := func(value string) {
 		if value != "" {
@@ -123,7 +123,7 @@ func yamlText(s string) string {
 	return out
 }
 
-// Change is one key that a reload gave another value. The values are texts; secrets are not shown.
+// Change is one key whose value a reload changed. The values are text; secrets are not shown.
 type Change struct {
 	Key      string `json:"key"`
 	Old, New string
@@ -131,7 +131,7 @@ type Change struct {
 	Restart bool `json:"restart"`
 }
 
-// Diff lists what differs from c in another configuration, in the order of the keys.
+// Diff lists the differences between c and another configuration, in the order of the keys.
 func (c *Config) Diff(other *Config) []Change {
 	var out []Change
 	a, b := reflect.ValueOf(c).Elem(), reflect.ValueOf(other).Elem()
@@ -145,7 +145,7 @@ func (c *Config) Diff(other *Config) []Change {
 	return out
 }
 
-// Markdown is docs/configuration.md.
+// Markdown returns docs/configuration.md.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString(`# Configuration

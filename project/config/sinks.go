@@ -22,29 +22,28 @@ type Sink struct {
 	Name string
 	// Kind is one of SinkKinds.
 	Kind string
-	// Projects are globs, Environments names or classes, Events as project.NotificationEvents, Verdicts as project.Notification.Verdict; an
-	// empty list takes all. Where Verdicts are named, what has no verdict is not sent.
+	// Projects are globs, Environments names or classes, Events are from project.NotificationEvents, Verdicts from project.Notification.Verdict; an empty list matches all. If
+	// Verdicts are given, notifications without a verdict are not sent.
 	Projects, Environments, Events, Verdicts []string
-	// Private allows addresses of private networks, of this machine and of its links.
+	// Private allows addresses of private networks, of this machine and link-local ones.
 	Private bool
 	// Timeout bounds one attempt; 0 is Notify.Timeout.
 	Timeout time.Duration
 
-	// URL is where to post; for matrix that of the home server.
+	// URL is the URL to post to; for matrix that of the home server.
 	URL project.Secret
-	// Secrets sign what is posted, each with a signature of its own, in the form of Standard Webhooks: whsec_ and base64.
+	// Secrets sign the body of the post, each with its own signature, in the format of Standard Webhooks: whsec_ and base64.
 	Secrets []project.Secret
-	// Room and Token are matrix's.
+	// Room and Token are for matrix.
 	Room  string
 	Token project.Secret
 
-	// Server is host:port of the mail server, TLS is starttls, tls or none, CA a file of PEM certificates to trust in place of the machine's.
+	// Server is host:port of the mail server, TLS is starttls, tls or none, CA a file of PEM certificates to trust instead of the machine's.
 	Server, TLS, CA string
 	User            string
 	Password        project.Secret
 	From            string
-	// To are the addresses of the administrators. Addresses are those of people, as NAME=ADDRESS by the names of their keys: who creates a project gets
-	// the message of that, too.
+	// To are the addresses of the administrators. Addresses are those of users, as NAME=ADDRESS by the names of their keys: the user who creates a project gets that message, too.
 	To, Addresses []string
 
 	// Command gets the message as JSON on its standard input; the first word is a path.
@@ -62,7 +61,8 @@ func SinkKinds() []string {
 // DefaultSink is the name of the sink that notify.url makes.
 const DefaultSink = "notify.url"
 
-// All returns the configured sinks, and the one of notify.url, which is told what it always was: how deployments ended, and changes of periodic checks and of what converging finds.
+// All returns the configured sinks, and the one of notify.url, which receives what it always did: the results of deployments, and changes of periodic checks and of converge
+// results.
 func (n Notify) All() []Sink {
 	out := slices.Clone([]Sink(n.Sinks))
 	if n.URL != "" {
@@ -79,7 +79,7 @@ func (n Notify) All() []Sink {
 	return out
 }
 
-// String names the sinks, and shows nothing that may be secret.
+// String returns the names of the sinks, and nothing that may be secret.
 func (s Sinks) String() string {
 	var out []string
 	for _, x := range s {
@@ -93,7 +93,7 @@ func (s Sink) secrets() map[string][]project.Secret {
 	return map[string][]project.Secret{"url": {s.URL}, "secrets": s.Secrets, "token": {s.Token}, "password": {s.Password}}
 }
 
-// parseSinks reads a list of sinks as a text of YAML, which JSON is, too.
+// parseSinks reads a list of sinks as YAML, which includes JSON.
 func parseSinks(text string) (Sinks, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
@@ -106,7 +106,7 @@ func parseSinks(text string) (Sinks, error) {
 	return out, err
 }
 
-// sinksOf reads a list of sinks. at is the node that an error is about.
+// sinksOf reads a list of sinks. at is the node that caused an error.
 func sinksOf(n *saltyaml.Node) (out Sinks, at *saltyaml.Node, err error) {
 	if n.Value == nil {
 		return nil, nil, nil
@@ -178,7 +178,7 @@ func sinkOf(n *saltyaml.Node) (s Sink, at *saltyaml.Node, err error) {
 	return s, nil, nil
 }
 
-// textsOf returns a list of texts, or one text.
+// textsOf returns a list of strings, or a single string as one.
 func textsOf(n *saltyaml.Node) ([]string, error) {
 	if text, ok := n.Value.(string); ok {
 		return []string{text}, nil
@@ -197,12 +197,12 @@ func textsOf(n *saltyaml.Node) ([]string, error) {
 	return out, nil
 }
 
-// verdicts returns the words of Sink.Verdicts.
+// verdicts returns the values allowed in Sink.Verdicts.
 func verdicts() []string {
 	return []string{project.EventLive, project.EventFailed, project.EventRolledBack, project.Incomplete, project.EventRefused}
 }
 
-// check reports what a sink lacks, or cannot have. It quotes nothing that may be secret.
+// check reports what a sink lacks, or must not have. It quotes nothing that may be secret.
 func (s Sink) check() error {
 	if !regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_-]{0,62}$`).MatchString(s.Name) {
 		return fmt.Errorf("name: must be letters, digits, - and _, at most 63")
@@ -281,7 +281,7 @@ func (s Sink) checkMail(fail func(key, format string, args ...any) error) error 
 	return nil
 }
 
-// sinks reads the value of a key of sinks.
+// sinks reads the value of a key that holds sinks.
 func (l *fileLoader) sinks(f field, n *saltyaml.Node) (Sinks, error) {
 	out, at, err := sinksOf(n)
 	if err != nil {

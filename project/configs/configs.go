@@ -15,25 +15,26 @@ import (
 	"corpus-git/project"
 )
 
-// Config is what a step is: which tool applies it, its text, what it takes and gives. It never changes; its ID is the hash of all the rest.
+// Config describes a step: the tool that applies it, its text, its inputs and outputs. It never changes; its ID is the hash of all other fields.
 type Config struct {
 	ID string `json:"id"`
-	// Group is who applies it: salt, script, ansible, puppet, or the group of an operator's program.
+	// Group is the tool that applies it: salt, script, ansible, puppet, or the group of an operator's program.
 	Group string `json:"group"`
-	// File is its name in the recipe, Source its text. A file that is not a text, larger than MaxSource, or holds a secret, is "sha256:" and its hash.
+	// File is its name in the recipe, Source is its text. For a file that is not text, is larger than MaxSource, or holds a secret, it is "sha256:"
+	// and the hash.
 	File   string `json:"file"`
 	Source string `json:"source"`
-	// Inputs and Outputs are the declarations that concern it, as they are in the recipe's files.
+	// Inputs and Outputs are the declarations for it, as in the recipe's files.
 	Inputs  string `json:"inputs,omitempty"`
 	Outputs string `json:"outputs,omitempty"`
 	// Options are further settings that change what it does, as JSON.
 	Options string `json:"options,omitempty"`
 }
 
-// MaxSource bounds the text of a config.
+// MaxSource limits the size of the text of a config, in bytes.
 const MaxSource = 1 << 20
 
-// hash returns the ID of a content: each part with its length before it.
+// hash returns the ID of a config's content: the hash of each part, prefixed with its length.
 func (c Config) hash() string {
 	h := sha256.New()
 	for _, part := range []string{c.Group, c.File, c.Source, c.Inputs, c.Outputs, c.Options} {
@@ -58,7 +59,7 @@ const (
 	Task     Action = "TASK"
 )
 
-// State is where a deployment of a config is.
+// State is the state of a deployment of a config.
 type State string
 
 // The states.
@@ -68,11 +69,11 @@ const (
 	Failed     State = "FAILED"
 )
 
-// Deployment is one config on one server.
+// Deployment is the deployment of one config to one server.
 type Deployment struct {
 	// Seq orders them.
 	Seq int64 `json:"-"`
-	// Deployment is the run of the pipeline that it is part of, Step the name of the step there.
+	// Deployment is the run of the pipeline that it is part of, Step the name of the step in it.
 	Deployment project.ID   `json:"deployment"`
 	Project    project.Name `json:"project"`
 	Step       string       `json:"step"`
@@ -82,7 +83,7 @@ type Deployment struct {
 	Action     Action       `json:"action"`
 	State      State        `json:"state"`
 	Reason     string       `json:"reason,omitempty"`
-	// Inputs are the values of the declared inputs, Outputs what was written, without secrets.
+	// Inputs are the values of the declared inputs, Outputs are the values that were written, without secrets.
 	Inputs  json.RawMessage `json:"inputs,omitempty"`
 	Outputs json.RawMessage `json:"outputs,omitempty"`
 	Began   time.Time       `json:"began,omitzero"`
@@ -95,7 +96,7 @@ type Store struct {
 	now func() time.Time
 }
 
-// statements make the tables. Those of the room pipeline must be there: what it forgets is forgotten here.
+// statements create the tables. The tables of the room pipeline must exist: what is deleted there is deleted here.
 func statements() []string {
 	return []string{
 		`CREATE TABLE configs (id TEXT PRIMARY KEY, grp TEXT NOT NULL, file TEXT NOT NULL, source TEXT NOT NULL, inputs TEXT NOT NULL, outputs TEXT NOT NULL,
@@ -121,12 +122,12 @@ func statements() []string {
 	}
 }
 
-// Open makes the tables. The tables of deployments must be there.
+// Open creates the tables. The tables of deployments must exist.
 func Open(ctx context.Context, d *sql.DB, now func() time.Time) (*Store, error) {
 	return &Store{db: d, now: now}, db.Migrate(ctx, d, "configs", statements())
 }
 
-// Begin notes that a config is being applied, and the config where it is new. end notes how it ended.
+// Begin records that a config is being applied, and the config itself if it is new. end records how it ended.
 func (s *Store) Begin(ctx context.Context, c Config, d Deployment) (end func(ctx context.Context, state State, reason string, outputs json.RawMessage) error, err error) {
 	c.ID = c.hash()
 	var seq int64
@@ -159,7 +160,7 @@ func (s *Store) Begin(ctx context.Context, c Config, d Deployment) (end func(ctx
 	}, err
 }
 
-// Abandon fails those that a dead server left in progress, and gives their number.
+// Abandon marks those that a dead server left in progress as failed, and returns their number.
 func (s *Store) Abandon(ctx context.Context) (int64, error) {
 	res, err := s.db.ExecContext(ctx, `UPDATE config_deployments SET state = 'FAILED', reason = 'the server ended before the step did', ended = ? WHERE state = 'IN_PROGRESS'`, s.now().UnixNano())
 	if err != nil {
@@ -168,7 +169,7 @@ func (s *Store) Abandon(ctx context.Context) (int64, error) {
 	return res.RowsAffected()
 }
 
-// Filter selects deployments of configs; what is "" selects all.
+// Filter selects deployments of configs; an empty field selects all.
 type Filter struct {
 	Server     string
 	Project    project.Name
@@ -177,7 +178,7 @@ type Filter struct {
 	Limit      int
 }
 
-// query returns the statement of a filter.
+// query returns the SQL statement of a filter.
 func (f Filter) query() (text string, args []any) {
 	var where []string
 	add := func(column, value string) {
@@ -229,7 +230,7 @@ func raw(text string) json.RawMessage {
 	return json.RawMessage(text)
 }
 
-// Get is one config by its ID or the beginning of it; none and several are fault.Usage.
+// Get returns one config by its ID or a prefix of it; no match and several matches are fault.Usage.
 func (s *Store) Get(ctx context.Context, id string) (c Config, err error) {
 	if len(id) < 6 || strings.Trim(id, "0123456789abcdef") != "" {
 		return c, fault.New(fault.Usage, "", "%.80q is not a config: give at least 6 digits of its hash", id)

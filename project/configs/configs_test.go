@@ -70,7 +70,7 @@ func TestConfigsNeverChange(t *testing.T) {
 	require.Equal(t, Failed, list[0].State)
 	require.Equal(t, "the server ended before the step did", list[0].Reason)
 
-	// A deployment that is forgotten takes what it applied along, and configs that nothing else refers to.
+	// A deployment that is forgotten also removes what it applied, and configs that nothing else refers to.
 	_, err = d.ExecContext(t.Context(), `INSERT INTO deployments(id) VALUES('one')`)
 	require.NoError(t, err)
 	_, err = d.ExecContext(t.Context(), `DELETE FROM deployments`)

@@ -1,7 +1,7 @@
-// Package demands has what a server demands of deployments before they begin, and the signatures that satisfy it: types, and the form in which an operator
-// writes where a demand holds.
+// Package demands defines what a server demands of deployments before they begin, and the signatures that satisfy these demands: the types, and the syntax in
+// which an operator writes where a demand applies.
 //
-// It verifies nothing and knows no project. It is a leaf: package project has its types in the facts of deployments.
+// It verifies nothing and knows no project. It imports no other room: package project uses its types in the facts of deployments.
 package demands
 
 import (
@@ -11,19 +11,19 @@ import (
 	"strings"
 )
 
-// Signature is one that was verified.
+// Signature is a signature that was verified.
 type Signature struct {
-	// Of is what was signed: OfPush or OfCommit.
+	// Of says what was signed: OfPush or OfCommit.
 	Of string `json:"of"`
 	// Kind is "ssh" or "openpgp".
 	Kind string `json:"kind"`
-	// Signer is the principal whose key it is, or who the file of allowed signers, or the OpenPGP key, says.
+	// Signer is the principal that owns the key, or the signer named by the file of allowed signers or the OpenPGP key.
 	Signer string `json:"signer"`
 	// Key is the fingerprint of the key: SHA256:… of an SSH key, 40 or 64 hexadecimal digits of an OpenPGP key.
 	Key string `json:"key"`
-	// Object is the name of the commit, or of the tag of it.
+	// Object is the name of the commit, or of its tag.
 	Object string `json:"object,omitempty"`
-	// Certificate is the text of a push certificate, as git sent it; secrets that options of the push set are replaced.
+	// Certificate is the text of a push certificate, as git sent it; secrets set by push options are replaced.
 	Certificate string `json:"certificate,omitempty"`
 }
 
@@ -33,35 +33,35 @@ const (
 	OfCommit = "commit"
 )
 
-// String names a signature in a line: "push by marie, ssh SHA256:…".
+// String describes a signature in one line: "push by marie, ssh SHA256:…".
 func (s Signature) String() string {
 	return fmt.Sprintf("%s by %s, %s %s", s.Of, s.Signer, s.Kind, s.Key)
 }
 
-// Approval is how a deployment came to be allowed that others must approve.
+// Approval says how a deployment that needs the approval of others was approved.
 type Approval struct {
-	// Request is the ID of the request: of the deployment whose plan was approved. RequestedBy is who asked for it, By who approved.
+	// Request is the ID of the request: that of the deployment whose plan was approved. RequestedBy is who requested it, By who approved.
 	Request     string   `json:"request"`
 	RequestedBy string   `json:"requested_by"`
 	By          []string `json:"by"`
 	// Plan is the SHA-256 of the plan that was approved.
 	Plan string `json:"plan"`
-	// BreakGlass is why an administrator deployed it without others, "" if nobody did.
+	// BreakGlass is why an administrator deployed it without approval, "" if nobody did.
 	BreakGlass string `json:"break_glass,omitempty"`
 }
 
-// Waiting begins the reason of a deployment that waits for approval; the ID of the request follows.
+// Waiting is the prefix of the reason of a deployment that waits for approval; the ID of the request follows.
 const Waiting = "waiting for approval: "
 
-// Demands are what a deployment must satisfy. The zero value demands nothing.
+// Demands are the conditions that a deployment must satisfy. The zero value demands nothing.
 type Demands struct {
-	// SignedPush: the push has a certificate. SignedCommits: the commit, or the tag that was pushed of it, is signed.
+	// SignedPush: the push has a certificate. SignedCommits: the commit, or its tag that was pushed, is signed.
 	SignedPush, SignedCommits bool
-	// Approvals is how many others must approve.
+	// Approvals is the number of approvals needed from others.
 	Approvals int
 }
 
-// Scope is where a demand holds: an environment and a project, * for any.
+// Scope is where a demand applies: an environment and a project, * for any.
 type Scope struct{ Environment, Project string }
 
 var scopeForm = regexp.MustCompile(`^(\*|[a-z][a-z0-9_-]{0,31})(/(\*|[a-z0-9][a-z0-9_.-]{0,63}))?$`)
@@ -78,7 +78,7 @@ func ParseScope(s string) (Scope, error) {
 	return Scope{env, name}, nil
 }
 
-// Has reports whether a project in one of some environments is in the scope.
+// Has reports whether the scope includes a project that is in one of some environments.
 func (s Scope) Has(environments []string, name string) bool {
 	if s.Project != "*" && s.Project != name {
 		return false
@@ -91,7 +91,7 @@ func (s Scope) Has(environments []string, name string) bool {
 	return s.Environment == "*"
 }
 
-// Policy is where what is demanded.
+// Policy says which demands apply where.
 type Policy struct {
 	push, commits []Scope
 	approvals     []count
@@ -102,10 +102,10 @@ type count struct {
 	n int
 }
 
-// maxApprovals limits the number of approvals: a larger one is a typing error.
+// maxApprovals limits the number of approvals: a larger one is probably a typo.
 const maxApprovals = 10
 
-// ParsePolicy reads the lists of a configuration: scopes, and for approvals SCOPE=N, of which a scope alone means 1.
+// ParsePolicy reads the lists of a configuration: scopes, and for approvals SCOPE=N, where a scope alone means 1.
 func ParsePolicy(push, commits, approvals []string) (p Policy, err error) {
 	scopes := func(key string, list []string) (out []Scope) {
 		for _, item := range list {
@@ -140,8 +140,8 @@ func parseCount(s string, err error) (int, error) {
 	return n, err
 }
 
-// Of returns the demands on a project in some environments: those that it had, has and would have. The strictest counts, but of approvals the scope that names the
-// project wins over one that does not.
+// Of returns the demands on a project in some environments: those that it had, has and would have. The strictest demand counts, except that for approvals a scope
+// that names the project wins over one that does not.
 func (p Policy) Of(environments []string, name string) Demands {
 	has := func(list []Scope) bool {
 		for _, s := range list {

@@ -15,31 +15,32 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// The limits of one report: its bytes, how deep its elements are, how many tests it has. They bound what reading one takes.
+// The limits of one report: its bytes, the depth of its elements, the number of its tests. They limit the cost of reading one.
 const (
 	MaxBytes = 4 << 20
 	maxDepth = 32
 	maxCases = 100_000
 )
 
-// What a record keeps of the tests that failed in one step: how many, and how many characters of their texts; of the problems with files as many.
+// The limits of what a record keeps of the failed tests of one step: their number, and the characters of their texts; the same number of problems with files is
+// kept.
 const (
 	MaxFailures = 20
 	maxName     = 200
 	maxMessage  = 500
 )
 
-// Summary is what the reports of one step say together.
+// Summary sums up the reports of one step.
 type Summary struct {
 	Step string `json:"step"`
-	// Files is how many reports were read.
+	// Files is the number of reports that were read.
 	Files int `json:"files"`
-	// Tests is how many there are; those that neither failed nor were skipped passed. Errors are of tests that did not come to an end.
+	// Tests is the number of tests; those that neither failed nor were skipped passed. Errors counts tests that did not run to the end.
 	Tests   int `json:"tests"`
 	Failed  int `json:"failed"`
 	Errors  int `json:"errors"`
 	Skipped int `json:"skipped"`
-	// Duration is what the tests took together.
+	// Duration is the total duration of the tests.
 	Duration time.Duration `json:"duration_ns"`
 	// Failures are the first MaxFailures tests that failed or had an error.
 	Failures []Case `json:"failures,omitempty"`
@@ -49,17 +50,17 @@ type Summary struct {
 
 // Case is a test that failed.
 type Case struct {
-	// Class is the group of the test, as its runner calls it; "" if it says none.
+	// Class is the group of the test, as its runner names it; "" if it names none.
 	Class string `json:"class,omitempty"`
 	Name  string `json:"name"`
-	// Message is what the runner says of it, on one line.
+	// Message is the runner's message about it, on one line.
 	Message string `json:"message,omitempty"`
 }
 
-// Bad returns how many tests did not pass.
+// Bad returns the number of tests that did not pass.
 func (s Summary) Bad() int { return s.Failed + s.Errors }
 
-// Passed returns how many tests did.
+// Passed returns the number of tests that passed.
 func (s Summary) Passed() int { return s.Tests - s.Bad() - s.Skipped }
 
 // Text returns the summary in a few words.
@@ -104,7 +105,7 @@ func (s Summary) Lines() []string {
 	return out
 }
 
-// Full returns the name of a test with its class.
+// Full returns the name of a test, including its class.
 func (c Case) Full() string {
 	if c.Class == "" {
 		return c.Name
@@ -112,7 +113,7 @@ func (c Case) Full() string {
 	return c.Class + " " + c.Name
 }
 
-// Total adds up summaries; it has their figures, and no texts.
+// Total adds up summaries: their figures, without texts.
 func Total(all []Summary) (out Summary) {
 	for _, s := range all {
 		out.Files += s.Files
@@ -125,8 +126,8 @@ func Total(all []Summary) (out Summary) {
 	return out
 }
 
-// Add adds what a report says. show is what is left of a text where secrets are hidden: it is asked for the whole, before any of it is cut. Where the error
-// is not nil nothing was added, but for the problem, which begins with name.
+// Add adds a report. show returns a text with its secrets hidden: it is called with the whole text, before any of it is cut. If the error is not nil, nothing was
+// added except the problem, which begins with name.
 func (s *Summary) Add(name string, src []byte, show func(string) string) error {
 	r := &reader{show: show, room: MaxFailures - len(s.Failures)}
 	if err := r.read(src); err != nil {
@@ -153,11 +154,11 @@ func (s *Summary) Problem(name string, err error) {
 // reader reads one report.
 type reader struct {
 	show func(string) string
-	room int // how many failures may still be kept
+	room int // number of failures that may still be kept
 	sum  Summary
 }
 
-// read walks over the elements. encoding/xml resolves no entities but those of XML itself, and loads nothing.
+// read walks over the elements. encoding/xml resolves only the entities of XML itself, and loads nothing.
 func (r *reader) read(src []byte) error {
 	if len(src) > MaxBytes {
 		return fmt.Errorf("it has more than %d MiB", MaxBytes>>20)
@@ -188,7 +189,7 @@ func (r *reader) read(src []byte) error {
 	}
 }
 
-// wrong says what the decoder found, with the line.
+// wrong describes what the decoder found, with the line.
 func wrong(d *xml.Decoder, err error) error {
 	line, _ := d.InputPos()
 	var syntax *xml.SyntaxError
@@ -198,7 +199,7 @@ func wrong(d *xml.Decoder, err error) error {
 	return fmt.Errorf("line %d: %w", line, err)
 }
 
-// suites reads to the end of the root element, whose start was read.
+// suites reads to the end of the root element, whose start tag was read.
 func (r *reader) suites(d *xml.Decoder) error {
 	return walk(d, func(t xml.Token, _ int) (read bool, err error) {
 		start, ok := t.(xml.StartElement)
@@ -209,8 +210,8 @@ func (r *reader) suites(d *xml.Decoder) error {
 	})
 }
 
-// walk gives the tokens up to the end of the element whose start was read, with how deep they are: 1 in the element itself. f reports whether it read the element
-// that it was given to its end.
+// walk passes f the tokens up to the end of the element whose start tag was read, with their depth: 1 in the element itself. f reports whether it read the
+// element that it was passed to its end.
 func walk(d *xml.Decoder, f func(t xml.Token, depth int) (read bool, err error)) error {
 	for depth := 1; depth > 0; {
 		t, err := d.Token()
@@ -236,7 +237,7 @@ func walk(d *xml.Decoder, f func(t xml.Token, depth int) (read bool, err error))
 	return nil
 }
 
-// testcase reads one test to its end. A test that failed and had an error, as one whose cleaning up fails, counts once.
+// testcase reads one test to its end. A test that both failed and had an error, such as one whose cleanup fails, counts once.
 func (r *reader) testcase(d *xml.Decoder, start xml.StartElement) error {
 	if r.sum.Tests++; r.sum.Tests > maxCases {
 		return fmt.Errorf("it has more than %d tests", maxCases)
@@ -275,7 +276,7 @@ func (r *reader) testcase(d *xml.Decoder, start xml.StartElement) error {
 	return nil
 }
 
-// message returns what an element failure or error says, read to its end: its attribute, or else its text.
+// message returns the message of an element failure or error, reading it to its end: its attribute, or otherwise its text.
 func (r *reader) message(d *xml.Decoder, start xml.StartElement) (string, error) {
 	var text strings.Builder
 	if err := walk(d, func(t xml.Token, _ int) (bool, error) {
@@ -301,7 +302,7 @@ func attribute(e xml.StartElement, name string) string {
 	return ""
 }
 
-// took reads seconds, which some write with commas in thousands; what cannot be a time is none.
+// took reads seconds, which some runners write with thousands separators; what cannot be a duration is 0.
 func took(text string) time.Duration {
 	s, err := strconv.ParseFloat(strings.ReplaceAll(text, ",", ""), 64)
 	if err != nil || math.IsNaN(s) || s < 0 || s > 86400 {
@@ -310,7 +311,7 @@ func took(text string) time.Duration {
 	return time.Duration(s * float64(time.Second))
 }
 
-// short returns a text on one line, its white space collapsed, of max characters and an ellipsis.
+// short returns a text on one line, its white space collapsed, cut to max characters and an ellipsis.
 func short(text string, max int) string {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "�")), " ")
 	n := 0

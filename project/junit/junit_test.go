@@ -66,7 +66,7 @@ func TestWhatIsNoReport(t *testing.T) {
 	}
 }
 
-// A secret is hidden before a text is cut: no half of it stays.
+// A secret is hidden before a text is cut: no part of it remains.
 func TestSecretsAreHiddenBeforeTextsAreCut(t *testing.T) {
 	secret := strings.Repeat("s3cret", 10)
 	hide := func(s string) string { return strings.ReplaceAll(s, secret, "[hidden]") }
@@ -78,7 +78,7 @@ func TestSecretsAreHiddenBeforeTextsAreCut(t *testing.T) {
 	require.Contains(t, string(text), "[hidden]")
 }
 
-// However many tests fail, and however long what is said of them, a record stays small; the figures count all.
+// However many tests fail, and however long their messages, a record stays small; the figures count all.
 func TestSummariesAreBounded(t *testing.T) {
 	var s junit.Summary
 	one := `<testsuite>` + strings.Repeat(`<testcase name="`+strings.Repeat("é", 3000)+`"><failure>`+strings.Repeat("é", 3000)+`</failure></testcase>`, 100) + `</testsuite>`

@@ -14,17 +14,17 @@ import (
 
 // Destroyed says what Destroy did.
 type Destroyed struct {
-	// Kept is the folder of the data that stays, "" if there is none.
+	// Kept is the folder of the data that was kept, "" if there is none.
 	Kept string
-	// Trash is where the rest is until EmptyTrash.
+	// Trash is where the rest stays until EmptyTrash deletes it.
 	Trash string
-	// Unlinked says what was removed from Salt's trees.
+	// Unlinked lists what was removed from Salt's trees.
 	Unlinked []string
 }
 
-// Destroy removes a project: from the first moment on it is unknown, then it is removed from Salt's trees, its folder moves to the trash,
-// and its row is deleted. data/ stays where it is unless data is true. A project with a running or waiting deployment is fault.Busy and
-// stays. Destroying a partly destroyed project completes it.
+// Destroy removes a project: it is unknown from the start, then it is removed from Salt's trees, its folder is moved to the trash, and
+// its row is deleted. data/ stays where it is unless data is true. A project with a running or waiting deployment is fault.Busy and is
+// kept. Destroying a partly destroyed project completes the removal.
 func (r *Registry) Destroy(ctx context.Context, name project.Name, data bool) (Destroyed, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,7 +75,7 @@ func (r *Registry) mark(ctx context.Context, name project.Name, v int) error {
 	return nil
 }
 
-// discard moves the folder, or all of it but data/, into the trash.
+// discard moves the folder, or all of it except data/, into the trash.
 func (r *Registry) discard(name project.Name, data bool) (Destroyed, error) {
 	l := r.Root.Project(string(name))
 	entries, err := os.ReadDir(l.Dir())
@@ -113,7 +113,7 @@ func (r *Registry) discard(name project.Name, data bool) (Destroyed, error) {
 	return out, syncDir(l.Dir(), trash)
 }
 
-// trash makes a folder to move a project to: in the state directory, or beside the projects where
+// trash makes a folder to move a project to: in the state directory, or beside the projects if
 // that is another file system, because rename(2) does not cross one.
 func (r *Registry) trash(name project.Name) (string, error) {
 	parent := r.State.Trash()
@@ -154,7 +154,7 @@ func notEmpty(dir string) (bool, error) {
 	return len(entries) > 0, err
 }
 
-// EmptyTrash deletes what is in the trash. It may take long; after an interruption a second call completes it.
+// EmptyTrash deletes what is in the trash. It may take a long time; after an interruption a second call completes it.
 func (r *Registry) EmptyTrash(ctx context.Context) error {
 	var errs []error
 	for _, dir := range []string{r.State.Trash(), r.besides()} {

@@ -25,10 +25,10 @@ type Project struct {
 	Env string `json:"env,omitempty"`
 	// RemoteLess projects have no repositories and are deployed by hand.
 	RemoteLess bool `json:"remote_less"`
-	// Linked reports whether Salt's trees are to know the project.
+	// Linked reports whether the project is to be linked into Salt's trees.
 	Linked  bool      `json:"linked"`
 	Created time.Time `json:"created"`
-	// Skeleton is the name of the skeleton that its first commits were made of, "" if there was none.
+	// Skeleton is the name of the skeleton that its first commits were made from, "" if there was none.
 	Skeleton string `json:"skeleton,omitempty"`
 	// Node says that another server deploys the project here; nil if it is pushed to.
 	Node *project.Node `json:"node,omitempty"`
@@ -36,16 +36,16 @@ type Project struct {
 	Missing bool `json:"missing,omitempty"`
 }
 
-// Settings are what Create is asked for.
+// Settings are the settings passed to Create.
 type Settings struct {
-	// Env is the name of an environment, or "" to keep what is.
+	// Env is the name of an environment, or "" to keep the current one.
 	Env        string
 	RemoteLess bool
-	// Skeleton is what the project begins with, or "" to keep what is.
+	// Skeleton is what the project starts from, or "" to keep the current one.
 	Skeleton string
-	// Node says that another server deploys the project here; nil keeps what is.
+	// Node says that another server deploys the project here; nil keeps the current setting.
 	Node *project.Node
-	// By is who asks for it.
+	// By is who requests it.
 	By project.Pusher
 }
 
@@ -56,15 +56,15 @@ type Repository interface {
 }
 
 // Linker makes and removes the two links and the entry of the top file; procedures satisfies it. Both are idempotent, and
-// tell what they changed.
+// return what they changed.
 type Linker interface {
 	Link(ctx context.Context, name project.Name) (did []string, err error)
 	Unlink(ctx context.Context, name project.Name) (did []string, err error)
 }
 
-// Deployments keeps them out, and forgets those of a project that is gone; pipeline satisfies it.
+// Deployments blocks deployments, and forgets those of a removed project; pipeline satisfies it.
 type Deployments interface {
-	// Exclusive is fault.Busy while a deployment runs or waits; else others wait until release.
+	// Exclusive returns fault.Busy while a deployment is running or waiting; otherwise new ones wait until release.
 	Exclusive(ctx context.Context, name project.Name, what string, by project.Pusher) (release func(), err error)
 	Forget(ctx context.Context, name project.Name) error
 }
@@ -78,9 +78,9 @@ type Registry struct {
 	Repository  func(project.Name, project.Repo) Repository
 	Linker      Linker
 	Deployments Deployments
-	// OnCreate is told in the transaction that makes a project known; nil tells nobody.
+	// OnCreate is called in the transaction that adds a project; nil is not called.
 	OnCreate func(ctx context.Context, tx db.Execer, p Project, by project.Pusher) error
-	// Environments are those of the server; nil is dev, staging and prod.
+	// Environments are those of the server; nil means dev, staging and prod.
 	Environments func() project.Environments
 
 	db  *sql.DB
@@ -88,7 +88,7 @@ type Registry struct {
 	mu  sync.Mutex // one create, destroy, link or adoption at a time
 }
 
-// Open prepares the table. Nothing on disk is looked at; see Reconcile.
+// Open prepares the table. It does not examine the disk; see Reconcile.
 func Open(ctx context.Context, d *sql.DB, root layout.Root, state layout.State, now func() time.Time) (*Registry, error) {
 	err := db.Migrate(ctx, d, "registry", []string{
 		`CREATE TABLE projects (name TEXT PRIMARY KEY, env TEXT NOT NULL, remote_less INTEGER NOT NULL, linked INTEGER NOT NULL,
@@ -99,7 +99,7 @@ func Open(ctx context.Context, d *sql.DB, root layout.Root, state layout.State, 
 	return &Registry{Root: root, State: state, db: d, now: now}, err
 }
 
-// checkEnv validates an environment; "" is allowed and means "not said".
+// checkEnv validates an environment; "" is allowed and means "not set".
 func (r *Registry) checkEnv(s string) error {
 	if s == "" {
 		return nil
@@ -132,13 +132,13 @@ func scan(s scanner) (Project, error) {
 	return p, nil
 }
 
-// inspect reports whether a project's folder is there.
+// inspect reports whether a project's folder exists.
 func (r *Registry) inspect(p *Project) {
 	_, err := os.Stat(r.Root.Project(string(p.Name)).Dir())
 	p.Missing = errors.Is(err, os.ErrNotExist)
 }
 
-// Get is one project. An unknown one, and one that is being destroyed, is fault.Refused.
+// Get returns one project. An unknown project, and one that is being destroyed, is fault.Refused.
 func (r *Registry) Get(ctx context.Context, name project.Name) (Project, error) {
 	p, err := scan(r.db.QueryRowContext(ctx, `SELECT `+columns+` FROM projects WHERE name = ? AND destroying = 0`, string(name)))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -150,7 +150,7 @@ func (r *Registry) Get(ctx context.Context, name project.Name) (Project, error) 
 	return p, err
 }
 
-// Unknown is the error for a project that does not exist.
+// Unknown returns the error for a project that does not exist.
 func Unknown(name project.Name) error {
 	return fault.New(fault.Refused, "", "no project %s", name).WithHint("create it with  corpus-git project create %s", name)
 }
@@ -168,14 +168,14 @@ func (r *Registry) List(ctx context.Context) ([]Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	// One look for all that are there.
+	// Reading the folder once shows all that exist.
 	entries, err := os.ReadDir(r.Root.Projects())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
 	there := make(map[string]bool, len(entries))
 	for _, e := range entries {
-		there[e.Name()] = e.Type()&os.ModeSymlink == 0 // where a link leads, a look at it tells
+		there[e.Name()] = e.Type()&os.ModeSymlink == 0 // the target of a link has to be examined
 	}
 	for i := range out {
 		if !there[string(out[i].Name)] {
@@ -185,7 +185,7 @@ func (r *Registry) List(ctx context.Context) ([]Project, error) {
 	return out, nil
 }
 
-// rows returns those of all projects; nobody has looked whether they are there.
+// rows returns the rows of all projects; whether their folders exist is not checked.
 func (r *Registry) rows(ctx context.Context) ([]Project, error) {
 	rows, err := r.db.QueryContext(ctx, `SELECT `+columns+` FROM projects WHERE destroying = 0 ORDER BY name`)
 	if err != nil {
@@ -206,17 +206,17 @@ func (r *Registry) rows(ctx context.Context) ([]Project, error) {
 // Created says what Create did.
 type Created struct {
 	Project Project
-	// New reports that the project was not known before; Repos which repositories were made.
+	// New reports that the project was not known before; Repos lists the repositories that were made.
 	New   bool
 	Repos []project.Repo
-	// Changed names the settings that an existing project changed.
+	// Changed names the settings of an existing project that were changed.
 	Changed []string
-	// Linked says how Salt's trees came to know the project.
+	// Linked lists what was linked into Salt's trees.
 	Linked []string
 }
 
-// Create makes a project, completes a half made one, adopts a folder that is there already, and
-// changes the environment of an existing project where s names another. Salt's trees get to know it, unless it was unlinked.
+// Create makes a project, completes a partly created one, adopts a folder that exists already, and changes the environment
+// of an existing project if s names another. The project is linked into Salt's trees, unless it was unlinked.
 // The directories, the repositories and the row are durable on return.
 func (r *Registry) Create(ctx context.Context, name project.Name, s Settings) (Created, error) {
 	if _, err := project.ParseName(string(name)); err != nil {
@@ -291,7 +291,7 @@ func (r *Registry) Create(ctx context.Context, name project.Name, s Settings) (C
 	return out, nil
 }
 
-// add makes a new project known, and reports it in the same transaction.
+// add adds a new project, and reports it in the same transaction.
 func (r *Registry) add(ctx context.Context, p Project, by project.Pusher) error {
 	tx, err := r.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -326,7 +326,7 @@ func putRow(ctx context.Context, to db.Execer, p Project) error {
 	return err
 }
 
-// Destroying returns the projects whose destruction was begun and has not ended.
+// Destroying returns the projects whose destruction has begun and has not ended.
 func (r *Registry) Destroying(ctx context.Context) ([]project.Name, error) {
 	rows, err := r.db.QueryContext(ctx, `SELECT name FROM projects WHERE destroying = 1 ORDER BY name`)
 	if err != nil {
@@ -350,8 +350,8 @@ func (r *Registry) destroying(ctx context.Context, name project.Name) (bool, err
 	return n > 0, err
 }
 
-// directories makes what is missing of the folder. Owners and modes are enforced later, by fixperms;
-// what may hold secrets starts closed.
+// directories creates what is missing in the folder. Owners and modes are set later, by fixperms; what may hold secrets is
+// created with restricted modes.
 func (r *Registry) directories(p Project) error {
 	l := r.Root.Project(string(p.Name))
 	for _, d := range []struct {
@@ -374,7 +374,7 @@ func (r *Registry) directories(p Project) error {
 	return syncDir(l.Dir(), r.Root.Projects())
 }
 
-// cannot explains an error of the file system that the person at the machine can fix.
+// cannot explains a file system error that the administrator of the machine can fix.
 func cannot(op string, err error) error {
 	if errors.Is(err, os.ErrPermission) {
 		return fault.New(fault.Refused, op, "%w", err).WithHint("run as the user who owns the root, or choose another with --root")
@@ -397,12 +397,12 @@ func syncDir(dirs ...string) error {
 	return nil
 }
 
-// Link makes Salt's trees know the project, and remembers that they should.
+// Link adds the project to Salt's trees, and records that it is to stay there.
 func (r *Registry) Link(ctx context.Context, name project.Name) (changed bool, err error) {
 	return r.setLinked(ctx, name, true)
 }
 
-// Unlink makes Salt's trees forget the project; later deployments leave it so.
+// Unlink removes the project from Salt's trees; later deployments do not add it again.
 func (r *Registry) Unlink(ctx context.Context, name project.Name) (changed bool, err error) {
 	return r.setLinked(ctx, name, false)
 }
@@ -416,7 +416,7 @@ func (r *Registry) setLinked(ctx context.Context, name project.Name, linked bool
 	}
 	changed := p.Linked != linked
 	p.Linked = linked
-	// The wish first: a deployment that starts now already honours it.
+	// Record the setting first: a deployment that starts now already respects it.
 	if err := r.put(ctx, p); err != nil {
 		return false, err
 	}
@@ -428,9 +428,9 @@ func (r *Registry) setLinked(ctx context.Context, name project.Name, linked bool
 	return changed, err
 }
 
-// Reconcile takes up the projects that are on disk and are not in the table (restored from a backup,
-// or made by the original corpus), and reports which it adopted. A folder is a project when its name is
-// valid and it holds a repository or a recipe; what only holds data is not.
+// Reconcile adopts the projects that are on disk and not in the table (restored from a backup, or made by the original
+// corpus), and reports which it adopted. A folder is a project when its name is valid and it holds a repository or a recipe;
+// a folder that only holds data is not one.
 func (r *Registry) Reconcile(ctx context.Context) (adopted []project.Name, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -467,7 +467,7 @@ func (r *Registry) Reconcile(ctx context.Context) (adopted []project.Name, err e
 	return adopted, nil
 }
 
-// names returns those of all rows, of projects that are being destroyed too.
+// names returns the names in all rows, including projects that are being destroyed.
 func (r *Registry) names(ctx context.Context) (map[project.Name]bool, error) {
 	rows, err := r.db.QueryContext(ctx, `SELECT name FROM projects`)
 	if err != nil {

@@ -266,7 +266,7 @@ func TestReconcileAdopts(t *testing.T) {
 	for _, x := range all {
 		require.Equal(t, x.Name == p.Name, x.Missing, x.Name)
 	}
-	// A folder that is elsewhere is there; one that leads nowhere is not.
+	// A link to a folder elsewhere counts as existing; a dangling link does not.
 	elsewhere := t.TempDir()
 	require.NoError(t, os.Symlink(elsewhere, h.Root.Project(string(p.Name)).Dir()))
 	for _, gone := range []bool{false, true} {
@@ -281,7 +281,7 @@ func TestReconcileAdopts(t *testing.T) {
 	}
 }
 
-// A table of the version before projects could begin with a skeleton is read on.
+// A table of the version before projects could begin with a skeleton is still read.
 func TestTableWithoutSkeletons(t *testing.T) {
 	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "db"))
 	require.NoError(t, err)

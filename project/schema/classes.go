@@ -7,27 +7,27 @@ import (
 	"corpus-git/internal/saltyaml"
 )
 
-// ClassesFile is where a recipe declares its classes: parts that are on or off.
+// ClassesFile is the file in which a recipe declares its classes: parts that are on or off.
 const ClassesFile = "classes.yaml"
 
 // Class is a part of a recipe.
 type Class struct {
 	Name, Description string
-	// Steps run only where the class is on, by their names. Data is what it sets below data, under the pillar.
+	// Steps, by name, run only if the class is on. Data is what it sets below data; the pillar overrides it.
 	Steps []string
 	Data  *py.Dict
-	// Default, Environments (names, or classes of environments), Roles and Nodes say where it is on if the configuration does not.
+	// Default, Environments (names, or classes of environments), Roles and Nodes say where it is on by default.
 	Default                    bool
 	Environments, Roles, Nodes []string
-	// File and Line are where it is declared.
+	// File and Line are the position of its declaration.
 	File string
 	Line int
 }
 
-// Classes are those of a recipe, in the order in which their data is merged. A nil *Classes declares none, and the key classes has no meaning.
+// Classes are the classes of a recipe, in the order in which their data is merged. A nil *Classes declares none, and the key classes has no meaning.
 type Classes struct{ List []*Class }
 
-// Find returns the class of a name, nil if there is none.
+// Find returns the class with a name, nil if there is none.
 func (c *Classes) Find(name string) *Class {
 	if c == nil {
 		return nil
@@ -38,7 +38,7 @@ func (c *Classes) Find(name string) *Class {
 	return nil
 }
 
-// Names returns those of all classes.
+// Names returns the names of all classes.
 func (c *Classes) Names() (out []string) {
 	for _, x := range c.List {
 		out = append(out, x.Name)
@@ -46,8 +46,8 @@ func (c *Classes) Names() (out []string) {
 	return out
 }
 
-// ParseClasses reads .salt/classes.yaml over the classes of the recipes below, which may be nil: one of the same name replaces theirs. file is what messages
-// call it. Errors are fault.Failed with the place.
+// ParseClasses reads .salt/classes.yaml on top of the classes of the recipes below, which may be nil: a class with the same name replaces theirs. file is
+// its name in messages. Errors are fault.Failed with the position.
 func ParseClasses(file string, src []byte, below *Classes) (*Classes, error) {
 	r, root, err := open(file, src)
 	if err != nil {
@@ -115,7 +115,7 @@ func (r *reader) class(name, n *saltyaml.Node) (c *Class, err error) {
 	return c, nil
 }
 
-// texts returns a list of texts.
+// texts returns a list of strings.
 func (r *reader) texts(n *saltyaml.Node, what string) (out []string, err error) {
 	if n.Kind != saltyaml.Sequence {
 		return nil, r.bad(n, "%s must be a list", what)

@@ -11,14 +11,14 @@ import (
 	"corpus-git/internal/saltyaml"
 )
 
-// Constraint is a rule that values of a field keep.
+// Constraint is a rule for the values of a field.
 type Constraint struct {
 	// Kind is length, range, modulo, allowed_values or allowed_pattern.
 	Kind string
-	// Description is what the reader is told in place of the rule.
+	// Description is what the reader is told instead of the rule.
 	Description string
 
-	min, max     *big.Rat // of length and range
+	min, max     *big.Rat // for length and range
 	step, offset *big.Rat
 	values       []any
 	pattern      *pyre.Regexp
@@ -36,7 +36,7 @@ const (
 
 func kinds() []string { return []string{kindLength, kindRange, kindModulo, kindValues, kindPattern} }
 
-// check says what is wrong with a value of the right type.
+// check returns what is wrong with a value of the right type.
 func (c Constraint) check(v any) string {
 	ok := true
 	switch c.Kind {
@@ -126,7 +126,7 @@ func decimal(n *big.Rat) string {
 	return strings.TrimRight(n.FloatString(6), "0")
 }
 
-// rat returns a number, nil for what is none.
+// rat returns a number, nil if the value is not a number.
 func rat(v any) *big.Rat {
 	switch v := v.(type) {
 	case int64:
@@ -134,7 +134,7 @@ func rat(v any) *big.Rat {
 	case *big.Int:
 		return new(big.Rat).SetInt(v)
 	case float64:
-		return new(big.Rat).SetFloat64(v) // nil where it is not finite
+		return new(big.Rat).SetFloat64(v) // nil if it is not finite
 	}
 	return nil
 }
@@ -234,7 +234,7 @@ func (r *reader) rule(f *Field, c *Constraint, at, n *saltyaml.Node) (err error)
 	return err
 }
 
-// pair reads a mapping of two numbers, of which each may be missing.
+// pair reads a mapping of two numbers, either of which may be missing.
 func (r *reader) pair(n *saltyaml.Node, one, two string) (first, second *big.Rat, err error) {
 	if n.Kind != saltyaml.Mapping {
 		return nil, nil, r.bad(n, "must be a mapping of %s and %s", one, two)

@@ -28,7 +28,7 @@ const (
 	JSON Type = "json"
 )
 
-// Types returns all of them.
+// Types returns all types.
 func Types() []Type { return []Type{String, Integer, Number, Boolean, List, Mapping, JSON} }
 
 // Field is the declaration of one value.
@@ -37,22 +37,22 @@ type Field struct {
 	Name        string
 	Type        Type
 	Description string
-	// Default holds where nobody gives a value; HasDefault tells null from none.
+	// Default is used if no value is given; HasDefault distinguishes null from none.
 	Default    any
 	HasDefault bool
-	// Secret values are shown and recorded nowhere.
+	// Secret values are never shown or recorded.
 	Secret bool
-	// Error makes an output that is not empty the failure of its step.
+	// Error makes the step fail if this output is not empty.
 	Error       bool
 	Constraints []Constraint
-	// Line is where it is declared.
+	// Line is the line of its declaration.
 	Line int
 }
 
-// Path returns the name as keys.
+// Path returns the name as a list of keys.
 func (f *Field) Path() []string { return strings.Split(f.Name, ".") }
 
-// Check says what is wrong with a value, "" if nothing is. It never shows the value.
+// Check returns what is wrong with a value, "" if nothing is. It never shows the value.
 func (f *Field) Check(v any) string {
 	if v == nil && f.HasDefault && f.Default == nil {
 		return ""
@@ -68,7 +68,7 @@ func (f *Field) Check(v any) string {
 	return ""
 }
 
-// check says what is wrong with a value's type.
+// check returns what is wrong with the type of a value.
 func (t Type) check(v any) string {
 	ok := false
 	switch v := v.(type) {
@@ -109,7 +109,7 @@ func isBoolean(text string) bool {
 	return slices.Contains([]string{"true", "false", "yes", "no", "on", "off"}, strings.ToLower(text))
 }
 
-// article returns the type in a sentence.
+// article returns the type with its article.
 func (t Type) article() string {
 	switch t {
 	case Integer:
@@ -143,7 +143,8 @@ func ofValue(v any) string {
 	return py.TypeName(v)
 }
 
-// length returns what a constraint of length counts: the characters of a text, the items of a list, the keys of a mapping.
+// length returns what a constraint of length counts: the characters of a string, the items of a list, the keys of a
+// mapping.
 func length(v any) (n int, of string, ok bool) {
 	switch v := v.(type) {
 	case string:
@@ -164,13 +165,13 @@ type reader struct {
 	output bool
 }
 
-// maxFile and maxFields bound what one file declares.
+// maxFile and maxFields limit what one file may declare.
 const (
 	maxFile   = 1 << 20
 	maxFields = 1000
 )
 
-// open parses a file, whose top is a mapping; root is nil for an empty file.
+// open parses a file, whose top level is a mapping; root is nil for an empty file.
 func open(file string, src []byte) (r *reader, root *saltyaml.Node, err error) {
 	doc, err := saltyaml.Parse(file, src, saltyaml.Options{MaxBytes: maxFile, MaxDepth: 50})
 	if err != nil {
@@ -204,7 +205,7 @@ func (r *reader) boolean(n *saltyaml.Node, what string) (bool, error) {
 	return b, nil
 }
 
-// keys returns those that a declaration may have.
+// keys returns the keys that a declaration may have.
 func (r *reader) keys() []string {
 	keys := []string{"type", "default", "description", "constraints", "secret"}
 	if r.output {
@@ -271,7 +272,7 @@ func (r *reader) field(name, n *saltyaml.Node) (*Field, error) {
 	return f, r.preset(f, def)
 }
 
-// typed reads a type; those of Heat that are named otherwise count too.
+// typed reads a type; Heat's names of types are accepted, too.
 func (r *reader) typed(f *Field, n *saltyaml.Node) error {
 	s, err := r.text(n, "type")
 	if err != nil {
@@ -297,7 +298,7 @@ func (r *reader) typed(f *Field, n *saltyaml.Node) error {
 	return nil
 }
 
-// preset reads the default, which must be one of the values that are allowed.
+// preset reads the default, which must be an allowed value.
 func (r *reader) preset(f *Field, n *saltyaml.Node) error {
 	if n == nil {
 		return nil
@@ -317,7 +318,7 @@ func (r *reader) preset(f *Field, n *saltyaml.Node) error {
 	return nil
 }
 
-// validName reports whether a name is keys with dots between them.
+// validName reports whether a name consists of keys separated by dots.
 func validName(name string) bool {
 	for _, part := range strings.Split(name, ".") {
 		if part == "" || len(part) > 200 || strings.Trim(part, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {

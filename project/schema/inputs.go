@@ -8,17 +8,17 @@ import (
 	"corpus-git/internal/redact"
 )
 
-// InputsFile is where a recipe declares its inputs.
+// InputsFile is the file in which a recipe declares its inputs.
 const InputsFile = "inputs.yaml"
 
-// Inputs are the values that a project takes, all below data of its configuration. A nil *Inputs declares nothing, and takes everything.
+// Inputs are the values that a project takes, all below data of its configuration. A nil *Inputs declares nothing, and accepts everything.
 type Inputs struct {
-	// File is what messages call the file.
+	// File is the name of the file in messages.
 	File   string
 	Fields []*Field
 }
 
-// ParseInputs reads .salt/inputs.yaml; file is what messages call it. Errors are fault.Failed with the place.
+// ParseInputs reads .salt/inputs.yaml; file is its name in messages. Errors are fault.Failed with the position.
 func ParseInputs(file string, src []byte) (*Inputs, error) {
 	r, root, err := open(file, src)
 	if err != nil {
@@ -46,7 +46,7 @@ func ParseInputs(file string, src []byte) (*Inputs, error) {
 	return in, nil
 }
 
-// Field returns the declaration of the value at a path below data, or of a mapping around it; nil if there is none.
+// Field returns the declaration of the value at a path below data, or of a mapping that contains it; nil if there is none.
 func (in *Inputs) Field(path []string) *Field {
 	if in == nil {
 		return nil
@@ -60,7 +60,7 @@ func (in *Inputs) Field(path []string) *Field {
 	return nil
 }
 
-// Secret reports whether a secret is declared at a path below data, around it or in it.
+// Secret reports whether a secret is declared at a path below data, or in a mapping that contains it, or below it.
 func (in *Inputs) Secret(path []string) bool {
 	if in == nil {
 		return false
@@ -74,7 +74,7 @@ func (in *Inputs) Secret(path []string) bool {
 	return false
 }
 
-// Nearest returns the input that somebody meant, "" if none is near.
+// Nearest returns the input that was probably meant, "" if none is similar.
 func (in *Inputs) Nearest(path []string) string {
 	var names []string
 	for _, f := range in.Fields {
@@ -83,7 +83,7 @@ func (in *Inputs) Nearest(path []string) string {
 	if n := nearest.To(strings.Join(path, "."), names); n != "" {
 		return n
 	}
-	var last []string // misplaced: db.port for port
+	var last []string // misplaced: db.port instead of port
 	for _, f := range in.Fields {
 		last = append(last, f.Path()[len(f.Path())-1])
 	}
@@ -97,7 +97,7 @@ func (in *Inputs) Nearest(path []string) string {
 	return ""
 }
 
-// Defaults returns the values that hold where nobody gives another, as they are below data. With all, inputs without one have an empty value.
+// Defaults returns the default values, as they are below data. With all, inputs without a default have an empty value.
 func (in *Inputs) Defaults(all bool) *py.Dict {
 	out := py.NewDict()
 	if in == nil {
@@ -114,7 +114,7 @@ func (in *Inputs) Defaults(all bool) *py.Dict {
 	return out
 }
 
-// empty returns a value that says nothing.
+// empty returns the empty value of a type.
 func (t Type) empty() any {
 	switch t {
 	case Integer, Number:
@@ -143,7 +143,7 @@ func put(d *py.Dict, path []string, v any) {
 	d.SetStr(path[len(path)-1], v)
 }
 
-// Secrets returns the texts that hide the values of a declared secret, numbers included; whose is input or output. One of fewer than redact.MinBytes bytes cannot be hidden.
+// Secrets returns the strings to hide for a declared secret, including numbers; whose is input or output. A value of fewer than redact.MinBytes bytes cannot be hidden.
 func Secrets(whose, label string, v any) []redact.Secret {
 	var out []redact.Secret
 	var walk func(v any)

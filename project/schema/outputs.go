@@ -14,26 +14,27 @@ import (
 	"corpus-git/internal/saltyaml"
 )
 
-// OutputsFile is where a recipe declares the outputs of its steps.
+// OutputsFile is the file in which a recipe declares the outputs of its steps.
 const OutputsFile = "outputs.yaml"
 
-// ErrorOutput is the output that fails its step where it is not empty, declared or not.
+// ErrorOutput is the output that makes its step fail if it is not empty, whether declared or not.
 const ErrorOutput = "error_output"
 
-// MaxOutputs is how many bytes one step may write, maxOutputNames how many values.
+// MaxOutputs is the number of bytes that one step may write, maxOutputNames the number of values.
 const (
 	MaxOutputs     = 64 << 10
 	maxOutputNames = 200
 )
 
-// Outputs are what the steps of a recipe write, by the step's name. A step that is not declared may write anything. A nil *Outputs declares nothing.
+// Outputs are the outputs of the steps of a recipe, by the step's name. A step that is not declared may write anything. A nil *Outputs declares nothing.
 type Outputs struct {
-	// File is what messages call the file.
+	// File is the name of the file in messages.
 	File  string
 	steps map[string][]*Field
 }
 
-// ParseOutputs reads .salt/outputs.yaml; file is what messages call it, and steps are the names that the recipe has. Errors are fault.Failed with the place.
+// ParseOutputs reads .salt/outputs.yaml; file is its name in messages, and steps are the names of the recipe's steps. Errors are fault.Failed with the
+// position.
 func ParseOutputs(file string, src []byte, steps []string) (*Outputs, error) {
 	r, root, err := open(file, src)
 	if err != nil {
@@ -91,12 +92,12 @@ type Output struct {
 	Value any
 	// Text reports that it was written as key=value: a declared type decides what it means.
 	Text bool
-	// Secret values are shown and recorded nowhere.
+	// Secret values are never shown or recorded.
 	Secret bool
 }
 
-// ReadOutputs reads what a step wrote: JSON objects, and lines key=value; blank lines and those that begin with # print nothing. Of a name that is
-// written twice the last value counts. Errors are fault.Failed, with the line, and never show a value.
+// ReadOutputs reads what a step wrote: JSON objects, and lines key=value; blank lines and lines that begin with # are ignored. If a name is written twice,
+// the last value counts. Errors are fault.Failed, with the line, and never show a value.
 func ReadOutputs(src []byte) ([]Output, error) {
 	bad := func(at int, format string, args ...any) error {
 		line := 1 + bytes.Count(src[:at], []byte("\n"))
@@ -162,8 +163,8 @@ func ReadOutputs(src []byte) ([]Output, error) {
 	return out, nil
 }
 
-// Hold holds what a step wrote against what is declared, gives texts their declared type, and adds defaults. The error is fault.Failed. What of
-// outputs stays is right, and secrets among it are marked.
+// Hold checks what a step wrote against what is declared, converts strings to their declared type, and adds defaults. An error is fault.Failed. The outputs
+// that it returns are valid, and secrets among them are marked.
 func (o *Outputs) Hold(step string, wrote []Output) (out []Output, err error) {
 	if o == nil || o.steps[step] == nil {
 		return wrote, nil
@@ -215,7 +216,7 @@ func (o *Outputs) Hold(step string, wrote []Output) (out []Output, err error) {
 	return out, err
 }
 
-// Failure returns what an output says that fails its step, "" if none does.
+// Failure returns the text of an output that makes its step fail, "" if there is none.
 func (o *Outputs) Failure(step string, wrote []Output) string {
 	for _, w := range wrote {
 		fails := w.Name == ErrorOutput
@@ -231,7 +232,7 @@ func (o *Outputs) Failure(step string, wrote []Output) string {
 	return ""
 }
 
-// fromText returns a text as a value of a type; one that is none stays a text.
+// fromText returns a string as a value of a type; if it is not one, it stays a string.
 func (t Type) fromText(text string) any {
 	if t == String {
 		return text
@@ -254,5 +255,5 @@ func (t Type) fromText(text string) any {
 	return doc.Value
 }
 
-// ReadLimited reads what a step wrote, and not much more than is allowed.
+// ReadLimited reads what a step wrote, and not much more than the limit.
 func ReadLimited(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, MaxOutputs+1)) }

@@ -83,7 +83,7 @@ func TestOutputsAreHeld(t *testing.T) {
 	}
 }
 
-// FuzzReadOutputs: what a step writes never panics, and names are what they may be.
+// FuzzReadOutputs: no output of a step causes a panic, and names are valid.
 func FuzzReadOutputs(f *testing.F) {
 	for _, src := range []string{"a=1\n", `{"a": [1, {"b": null}]}`, "{\n\"a\":1}{\"b\":2}\nc=3", "#\n{"} {
 		f.Add([]byte(src))

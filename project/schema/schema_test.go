@@ -127,7 +127,8 @@ func TestInputsAreRefused(t *testing.T) {
 	require.Empty(t, in.Fields, "an empty file takes no inputs")
 }
 
-// FuzzParseInputs: no text makes the parser panic; what it takes checks any value without one.
+// FuzzParseInputs: no text makes the parser panic; what it accepts checks any value without a
+// panic.
 func FuzzParseInputs(f *testing.F) {
 	for _, src := range []string{all, "a: {type: json, constraints: [{length: {min: 1}}]}", "a.b: integer", "&x a: *x", "a: {constraints: [{allowed_pattern: '(?=a)b'}]}"} {
 		f.Add([]byte(src))

@@ -12,7 +12,7 @@ import (
 // Version is the version of every document's schema.
 const Version = 1
 
-// Project is one project as it is.
+// Project is the current state of one project.
 type Project struct {
 	Name project.Name `json:"name"`
 	// Env is what the project was created with, "" if its configuration decides.
@@ -20,24 +20,25 @@ type Project struct {
 	RemoteLess bool   `json:"remote_less"`
 	Linked     bool   `json:"linked"`
 	Missing    bool   `json:"missing,omitempty"`
-	// Problem is why it cannot be told what is live, or that a branch is elsewhere: something is wrong with a repository. "" if nothing is.
+	// Problem is why it is not known what is live, or that a branch is at another commit: something is wrong with a repository. "" if
+	// nothing is.
 	Problem string    `json:"problem,omitempty"`
 	Created time.Time `json:"created"`
-	// Skeleton is what its first commits were made of, "" if they were pushed.
+	// Skeleton is what its first commits were made from, "" if they were pushed.
 	Skeleton string `json:"skeleton,omitempty"`
 	// Branch is the branch that deploys, Code and Pillar the commits that are live; "" before the first deployment.
 	Branch string         `json:"branch,omitempty"`
 	Code   project.Commit `json:"code,omitempty"`
 	Pillar project.Commit `json:"pillar,omitempty"`
-	// LiveSince is when the newest deployment that went live did.
+	// LiveSince is when the newest live deployment went live.
 	LiveSince time.Time `json:"live_since,omitzero"`
-	// Running is the deployment that runs now, Waiting how many stand in line, Last the newest that ended.
+	// Running is the deployment that is running now, Waiting the number of deployments in the queue, Last the newest that ended.
 	Running *project.Record `json:"running,omitempty"`
 	Waiting int             `json:"waiting"`
 	Last    *project.Record `json:"last,omitempty"`
-	// FailingChecks are the checks that run periodically and failed when they ran last.
+	// FailingChecks are the periodic checks whose last run failed.
 	FailingChecks []string `json:"failing_checks,omitempty"`
-	// Converge is what was found when the live release was applied again, or compared; nil if that never was, and is not to be.
+	// Converge is what was found when the live release was applied again, or compared; nil if that never happened and is not configured.
 	Converge *project.ConvergeState `json:"converge,omitempty"`
 	Remotes  *Remotes               `json:"remotes,omitempty"`
 }
@@ -48,9 +49,9 @@ type Remotes struct {
 	Pillar  string `json:"pillar"`
 }
 
-// Server is where a project's server is reached.
+// Server says how to reach a project's server.
 type Server struct {
-	// SSH is host:port, or a host alone where the port is 22.
+	// SSH is host:port, or only the host if the port is 22.
 	SSH string `json:"ssh"`
 	// HTTP is the URL of the project's page, "" if http_listen is off.
 	HTTP string `json:"http,omitempty"`
@@ -77,45 +78,45 @@ type HostKeys struct {
 
 // Archive is one archive of a project.
 type Archive struct {
-	// ID is the deployment before which the archive was made; Name is the folder's name.
+	// ID is the deployment that the archive was made before; Name is the folder's name.
 	ID   project.ID     `json:"id"`
 	Name string         `json:"name"`
 	At   time.Time      `json:"at"`
 	Code project.Commit `json:"code,omitempty"`
 	// Pillar is the pillar's commit of the archived tree.
 	Pillar project.Commit `json:"pillar,omitempty"`
-	// Verdict is how the deployment ended for which it was made.
+	// Verdict is how the deployment ended that the archive was made for.
 	Verdict project.State `json:"verdict,omitempty"`
 	Pusher  string        `json:"pusher,omitempty"`
 	Pinned  bool          `json:"pinned"`
-	// Tree reports that it holds a tree to go back to, Failed that it holds the tree of a failed deployment.
+	// Tree reports that it holds a tree to roll back to, Failed that it holds the tree of a failed deployment.
 	Tree   bool  `json:"tree"`
 	Failed bool  `json:"failed_tree"`
 	Files  int64 `json:"files"`
-	// Packed: the tree is a file, project.tar.zst, and no folder.
+	// Packed: the tree is a file, project.tar.zst, not a folder.
 	Packed bool `json:"packed"`
-	// Bytes is the sum of the sizes of the tree it holds, Disk what that takes, or took, as a folder.
+	// Bytes is the sum of the sizes of the tree it holds, Disk what it takes, or took, as a folder on disk.
 	Bytes int64 `json:"bytes"`
 	Disk  int64 `json:"disk"`
-	// Own is what the archive takes on disk now, and what removing it would free; Shared what it takes together with
-	// another archive or the live tree. Estimated: Own has a guess in it, until it is measured.
+	// Own is the space on disk that only the archive takes, and that removing it would free; Shared is the space that it shares with
+	// another archive or the live tree. Estimated: Own is partly estimated until it is measured.
 	Own       int64 `json:"own"`
 	Shared    int64 `json:"shared"`
 	Estimated bool  `json:"estimated"`
-	// SharedFile names what is shared: archives with the same name share the same bytes, which come free with the last of them.
+	// SharedFile names what is shared: archives with the same name share the same bytes, which are freed with the last of them.
 	SharedFile string `json:"shared_file,omitempty"`
-	// Incremental: the tree is in two files, project.base.tar.zst, which other archives have too, and project.changed.tar.zst.
+	// Incremental: the tree is in two files, project.base.tar.zst, which other archives share, and project.changed.tar.zst.
 	Incremental bool `json:"incremental,omitempty"`
 }
 
-// Keeping is which archives of a project stay, by its configuration or the server's.
+// Keeping says which archives of a project are kept, by its configuration or the server's.
 type Keeping struct {
 	Good         int           `json:"keep_archives"`
 	Failed       int           `json:"keep_failed_archives"`
 	MaxBytes     int64         `json:"archives_max_bytes"`
 	MaxAge       time.Duration `json:"archives_max_age_ns"`
 	FailedMaxAge time.Duration `json:"failed_archives_max_age_ns"`
-	// Spare is what the tree takes from which the next archive is made.
+	// Spare is the size of the tree from which the next archive is made.
 	Spare int64 `json:"spare"`
 }
 
@@ -123,21 +124,21 @@ type Keeping struct {
 type Pruned struct {
 	Version int          `json:"version"`
 	Project project.Name `json:"project"`
-	// DryRun: nothing was removed, this is what would be.
+	// DryRun: nothing was removed; this is what would be.
 	DryRun  bool      `json:"dry_run"`
 	Removed []Archive `json:"removed"`
 	Kept    int       `json:"kept"`
-	// Freed is in bytes, as far as it is known.
+	// Freed is the number of bytes freed, as far as it is known.
 	Freed int64 `json:"freed"`
 }
 
-// Disk is what a project occupies, in bytes allocated.
+// Disk is the disk space that a project uses, in allocated bytes.
 type Disk struct {
 	Live     int64 `json:"live"`
 	Data     int64 `json:"data"`
 	Git      int64 `json:"git"`
 	Archives int64 `json:"archives"`
-	// Free is what is left on the file system for an ordinary user.
+	// Free is the space on the file system that is available to an ordinary user.
 	Free int64 `json:"free"`
 	// Incomplete is why not everything could be measured, "" if it was.
 	Incomplete string `json:"incomplete,omitempty"`
@@ -165,7 +166,7 @@ type Deployments struct {
 // Configs is printed by  configs --json, newest first.
 type Configs struct {
 	Version int `json:"version"`
-	// Config is the one that was asked for.
+	// Config is the requested one.
 	Config      *configs.Config      `json:"config,omitempty"`
 	Deployments []configs.Deployment `json:"deployments"`
 }
@@ -187,7 +188,7 @@ type Archives struct {
 	Version  int          `json:"version"`
 	Project  project.Name `json:"project"`
 	Archives []Archive    `json:"archives"`
-	// Keeping is missing where the pages serve the document.
+	// Keeping is absent in the document that the web pages serve.
 	Keeping *Keeping `json:"keeping,omitempty"`
 }
 
@@ -220,7 +221,7 @@ type Units struct {
 type Checks struct {
 	Version int          `json:"version"`
 	Project project.Name `json:"project"`
-	// Checks are the periodic checks of what is live; none where no server is running.
+	// Checks are the periodic checks of what is live; none if no server is running.
 	Checks []project.CheckState `json:"checks"`
 	// History has the newest periods first.
 	History []project.CheckPeriod `json:"history"`
@@ -246,7 +247,7 @@ type Audit struct {
 	Entries []audit.Entry `json:"entries"`
 }
 
-// Check is one thing that doctor looked at.
+// Check is one thing that doctor checked.
 type Check struct {
 	Name string `json:"name"`
 	// Status is ok, warning, failed or skipped.
@@ -270,7 +271,7 @@ type Build struct {
 	Platform string `json:"platform"`
 }
 
-// Problem is printed on standard output in place of a document when a command with --json fails.
+// Problem is printed on standard output instead of a document when a command with --json fails.
 type Problem struct {
 	Version int    `json:"version"`
 	Error   string `json:"error"`
@@ -279,26 +280,26 @@ type Problem struct {
 	Exit    int    `json:"exit"`
 }
 
-// Maintained is what maintenance did to one repository, or would do.
+// Maintained is what maintenance did, or would do, to one repository.
 type Maintained struct {
 	Project project.Name `json:"project"`
 	Repo    project.Repo `json:"repo"`
-	// Before and After count what is stored.
+	// Before and After count what is stored in it.
 	Before Stored `json:"before"`
 	After  Stored `json:"after"`
-	// Consolidated is how many packs became one, Packed how many loose objects, Refs how many refs were packed.
+	// Consolidated is the number of packs that were combined into one, Packed that of loose objects and Refs that of refs that were packed.
 	Consolidated int `json:"consolidated"`
 	Packed       int `json:"packed"`
 	Refs         int `json:"refs"`
-	// Pruned is how many objects were removed because nothing refers to them, Young how many are spared for their age, Left how many
-	// files that something which died had left.
+	// Pruned is the number of objects removed because nothing refers to them, Young that of objects kept because they are too new, Left
+	// that of files left behind by a process that died.
 	Pruned int           `json:"pruned"`
 	Young  int           `json:"young"`
 	Left   int           `json:"left_over"`
 	Took   time.Duration `json:"took_ns"`
-	// Submodules is what was done to the repositories of its submodules, nil if there are none.
+	// Submodules is what was done to the repositories of the repository's submodules, nil if there are none.
 	Submodules *MaintainedSubmodules `json:"submodules,omitempty"`
-	// Error is why nothing, or not all, was done.
+	// Error is why nothing, or only a part, was done.
 	Error string `json:"error,omitempty"`
 }
 
@@ -307,7 +308,7 @@ type MaintainedSubmodules struct {
 	Repositories int    `json:"repositories"`
 	Before       Stored `json:"before"`
 	After        Stored `json:"after"`
-	// Expired counts the commits of submodules that nothing needs any more; the others are as in Maintained.
+	// Expired counts the commits of submodules that are no longer needed; the other fields are as in Maintained.
 	Expired      int `json:"expired"`
 	Consolidated int `json:"consolidated"`
 	Packed       int `json:"packed"`
@@ -316,7 +317,7 @@ type MaintainedSubmodules struct {
 	Left         int `json:"left_over"`
 }
 
-// Stored counts what a repository stores: packs with their objects and bytes, loose objects and theirs.
+// Stored counts what a repository stores: packs with their objects and bytes, loose objects and their bytes.
 type Stored struct {
 	Packs      int   `json:"packs"`
 	Objects    int   `json:"objects"`
@@ -340,7 +341,7 @@ type Lint struct {
 	Checks   []string      `json:"checks,omitempty"`
 	Problems []LintProblem `json:"problems"`
 	Warnings []LintWarning `json:"warnings"`
-	// Notes are what a push tells beside: what was not checked, attributes that are not honoured.
+	// Notes are what a push reports in addition: what was not checked, attributes that are not honoured.
 	Notes []string `json:"notes"`
 }
 
@@ -358,20 +359,20 @@ type Import struct {
 	Refused  int           `json:"refused"`
 }
 
-// ImportFile is a step or a task, and what runs it: builtin, deferred (decided when it runs), salt, script, or refused.
+// ImportFile is a step or a task, and its runner: builtin, deferred (decided when it runs), salt, script, or refused.
 type ImportFile struct {
 	File string `json:"file"`
 	Task bool   `json:"task,omitempty"`
 	Runs string `json:"runs"`
-	// States is their number, where it is known.
+	// States is the number of its states, if known.
 	States int `json:"states,omitempty"`
-	// Why says what the built-in runner lacks, or what is wrong, and At where.
+	// Why says what the built-in runner does not support, or what is wrong, and At is where.
 	Why  string `json:"why,omitempty"`
 	At   string `json:"at,omitempty"`
 	Hint string `json:"hint,omitempty"`
 }
 
-// ImportLine is a line that should be another one.
+// ImportLine is a line that should be changed.
 type ImportLine struct {
 	File string `json:"file"`
 	Line int    `json:"line"`
@@ -379,7 +380,7 @@ type ImportLine struct {
 	New  string `json:"new"`
 }
 
-// LintProblem is an error, and where.
+// LintProblem is an error, and its position.
 type LintProblem struct {
 	File  string `json:"file,omitempty"`
 	Line  int    `json:"line,omitempty"`

@@ -6,7 +6,8 @@ import (
 	"corpus-git/project"
 )
 
-// Sink is where notifications go, as people may see it: nothing that lets one send there.
+// Sink is a receiver of notifications, as it may be shown: without anything that would allow
+// sending to it.
 type Sink struct {
 	Name         string   `json:"name"`
 	Kind         string   `json:"kind"`
@@ -18,16 +19,17 @@ type Sink struct {
 
 // Delivery is the delivery of one notification to one sink.
 type Delivery struct {
-	// ID is that of the notification.
+	// ID is the ID of the notification.
 	ID      string       `json:"id"`
 	Sink    string       `json:"sink"`
 	Event   string       `json:"event"`
 	Project project.Name `json:"project,omitempty"`
-	// At is when it happened.
+	// At is the time of the event.
 	At       time.Time `json:"at"`
 	State    string    `json:"state" doc:"waiting, delivered or given up"`
 	Attempts int       `json:"attempts"`
-	// Next is when the next attempt is due, for those that wait; Last is when the last one ended.
+	// Next is when the next attempt is due, for deliveries that are waiting; Last is when the last
+	// attempt ended.
 	Next *time.Time `json:"next,omitempty"`
 	Last *time.Time `json:"last,omitempty"`
 	// Error is why the last attempt failed.
@@ -41,7 +43,7 @@ type Notifications struct {
 	Deliveries []Delivery `json:"deliveries"`
 }
 
-// NotificationTest is what became of a notification that tests a sink.
+// NotificationTest is the result of a notification that tests a sink.
 type NotificationTest struct {
 	Version  int      `json:"version"`
 	Delivery Delivery `json:"delivery"`

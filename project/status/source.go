@@ -36,9 +36,9 @@ type Records interface {
 	Queue(ctx context.Context, name project.Name) (project.Queue, error)
 }
 
-// Repository knows what is live of one of the two of a project; receive's satisfies it.
+// Repository reports what is live of one of a project's two repositories; receive's satisfies it.
 type Repository interface {
-	// Live returns the ref that deploys and the commit it is at, "" and "" before the first push.
+	// Live returns the deployed ref and the commit that it points to, "" and "" before the first push.
 	Live(ctx context.Context) (ref string, c project.Commit, err error)
 }
 
@@ -55,17 +55,17 @@ type Source struct {
 	// Repository opens a repository of a project.
 	Repository func(project.Name, project.Repo) Repository
 	Archives   ArchiveList
-	// Remotes gives the addresses to push to.
+	// Remotes returns the addresses to push to.
 	Remotes func(project.Name) Remotes
-	// Server, where it is not nil, says where the server and a project's page are.
+	// Server, if not nil, returns the addresses of the server and of a project's page.
 	Server func(project.Name) Server
-	// Checks, where it is not nil, gives the checks of a project that run periodically.
+	// Checks, if not nil, returns the periodic checks of a project.
 	Checks func(project.Name) []project.CheckState
-	// Converge, where it is not nil, gives what is known of a project that converges.
+	// Converge, if not nil, returns what is known of the converges of a project.
 	Converge func(project.Name) *project.ConvergeState
-	// Remember is how long a measure of the disk is good enough; 0 measures each time. Measuring walks all of a project's files.
+	// Remember is how long a measurement of the disk stays valid; 0 measures each time. Measuring walks all of a project's files.
 	Remember time.Duration
-	// Now is needed where Remember is set.
+	// Now is required if Remember is set.
 	Now func() time.Time
 
 	mu       sync.Mutex
@@ -77,7 +77,7 @@ type measure struct {
 	at   time.Time
 }
 
-// Project describes one project. An unknown one is fault.Refused.
+// Project describes one project. An unknown project is fault.Refused.
 func (s *Source) Project(ctx context.Context, name project.Name) (Project, error) {
 	p, err := s.Projects.Get(ctx, name)
 	if err != nil {
@@ -99,13 +99,13 @@ func (s *Source) All(ctx context.Context) ([]Project, error) {
 	return s.Describe(ctx, all)
 }
 
-// List returns all projects as the table has them, by name.
+// List returns all projects as they are in the table, by name.
 func (s *Source) List(ctx context.Context) ([]registry.Project, error) { return s.Projects.List(ctx) }
 
-// readers is how many look at repositories at once.
+// readers is the number of goroutines that read repositories at the same time.
 const readers = 8
 
-// Describe describes projects, in their order. Ten thousand take one look at the records and four small files each.
+// Describe describes projects, in their order. Describing ten thousand takes one query of the records and reading four small files for each.
 func (s *Source) Describe(ctx context.Context, projects []registry.Project) ([]Project, error) {
 	out := make([]Project, len(projects))
 	names := make([]project.Name, len(projects))
@@ -153,7 +153,7 @@ func (s *Source) Describe(ctx context.Context, projects []registry.Project) ([]P
 	return out, nil
 }
 
-// failing returns the periodic checks of a project that failed when they ran last.
+// failing returns the periodic checks of a project whose last run failed.
 func (s *Source) failing(name project.Name) (names []string) {
 	if s.Checks == nil {
 		return nil
@@ -166,7 +166,7 @@ func (s *Source) failing(name project.Name) (names []string) {
 	return names
 }
 
-// moved says where the branches of a project are elsewhere than its last deployment that went live left them, "" if they are not.
+// moved describes the branches of a project that are at another commit than its last live deployment left them at, "" if there are none.
 func moved(p Project, live project.Record) string {
 	switch {
 	case p.RemoteLess || p.Missing || p.Problem != "" || p.Running != nil || live.Result == nil:
@@ -179,7 +179,7 @@ func moved(p Project, live project.Record) string {
 	return ""
 }
 
-// refreshState says that a branch was moved beside the server, unless a deployment that ended while we looked explains it.
+// refreshState reports that a branch was moved without the server, unless that is explained by a deployment that ended meanwhile.
 func (s *Source) refreshState(ctx context.Context, p *Project) error {
 	names := []project.Name{p.Name}
 	before, err := s.Records.LastLive(ctx, names)
@@ -206,7 +206,8 @@ func (s *Source) refreshState(ctx context.Context, p *Project) error {
 	return nil
 }
 
-// repositories fills in what the repositories of a project say. One that cannot be read must not hide all other projects: its own line says so.
+// repositories fills in what the repositories of a project contain. A repository that cannot be read must not hide all other projects: the line
+// of its project reports the error.
 func (s *Source) repositories(ctx context.Context, p *Project) {
 	if p.RemoteLess {
 		return
@@ -253,10 +254,10 @@ func (s *Source) Report(ctx context.Context, name project.Name, limit int) (Repo
 	return out, err
 }
 
-// maxIncomplete bounds what is said of a path that could not be measured.
+// maxIncomplete limits the length of the message about a path that could not be measured.
 const maxIncomplete = 300
 
-// ProblemReport returns the report of a project that cannot be reported: it is among the others, which are not hidden by it.
+// ProblemReport returns the report of a project for which Report failed, so that it is listed among the others and does not hide them.
 func ProblemReport(name project.Name, err error) Report {
 	return Report{Project: Project{Name: name, Problem: err.Error()}}
 }
@@ -269,7 +270,7 @@ func (s *Source) ArchivesOf(ctx context.Context, name project.Name) ([]Archive, 
 	return s.Archives.List(ctx, name)
 }
 
-// disk measures, or remembers a measure that is young enough.
+// disk measures, or returns an earlier measurement that is recent enough.
 func (s *Source) disk(ctx context.Context, name project.Name) (Disk, error) {
 	if s.Remember > 0 {
 		s.mu.Lock()
@@ -291,8 +292,7 @@ func (s *Source) disk(ctx context.Context, name project.Name) (Disk, error) {
 	return d, err
 }
 
-// Usage measures what a project occupies: allocated blocks, each hard-linked file once. What
-// vanishes while it looks is not counted.
+// Usage measures the disk space of a project: allocated blocks, each hard-linked file once. Files that disappear meanwhile are not counted.
 func Usage(ctx context.Context, l layout.Project) (Disk, error) {
 	var d Disk
 	seen := map[[2]uint64]bool{}
@@ -309,7 +309,7 @@ func Usage(ctx context.Context, l layout.Project) (Disk, error) {
 				fi, err = e.Info()
 			}
 			if err != nil {
-				// A path that is too long for the kernel, a disk that cannot be read: the rest is measured all the same.
+				// A path that is too long for the kernel, a disk that cannot be read: the rest is measured anyway.
 				if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) && d.Incomplete == "" {
 					d.Incomplete = unmeasured(err)
 				}
@@ -338,7 +338,7 @@ func Usage(ctx context.Context, l layout.Project) (Disk, error) {
 	return d, err
 }
 
-// unmeasured is why a path could not be measured: the cause first, as the path may be as long as it likes.
+// unmeasured returns why a path could not be measured: the cause first, since the path may be of any length.
 func unmeasured(err error) string {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -347,8 +347,7 @@ func unmeasured(err error) string {
 	return printable.Clip(err.Error(), maxIncomplete)
 }
 
-// Free returns the space left for an ordinary user on dir's file system, in bytes (statvfs(3), f_bavail); 0
-// where dir does not exist.
+// Free returns the space available to an ordinary user on dir's file system, in bytes (statvfs(3), f_bavail); 0 if dir does not exist.
 func Free(dir string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {

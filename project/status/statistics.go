@@ -19,37 +19,39 @@ type Mark struct {
 	At      time.Time
 }
 
-// StatisticsOf is how many of the newest deployments of a project are counted where nobody says otherwise.
+// StatisticsOf is the default number of a project's newest deployments that are counted.
 const StatisticsOf = 500
 
-// StatisticsDocument is what  statistics --json  prints.
+// StatisticsDocument is printed by statistics --json.
 type StatisticsDocument struct {
 	Version int          `json:"version"`
 	Project project.Name `json:"project"`
 	Statistics
 }
 
-// Statistics are figures of the newest deployments of a project: pushes, redeploys, rollbacks and bundles that ran. What was refused never ran.
+// Statistics are figures of the newest deployments of a project: pushes, redeploys, rollbacks and bundles that ran. Refused deployments never
+// ran.
 type Statistics struct {
-	// Deployments is how many there are figures of, Since when the oldest of them began.
+	// Deployments is the number of deployments that the figures cover, Since when the oldest of them began.
 	Deployments int       `json:"deployments"`
 	Since       time.Time `json:"since,omitzero"`
 	Good        int       `json:"live"`
 	Bad         int       `json:"failed"`
 	Refused     int       `json:"refused"`
-	// Whole is how long those took that went live, Steps their procedures and steps, in the order in which they run.
+	// Whole is the duration of those that went live, Steps that of their procedures and steps, in the order in which they run.
 	Whole Spread   `json:"took"`
 	Steps []Spread `json:"steps"`
-	// Restored is how often one went live after some that did not, and Restore how long that took: from the end of the first of them.
+	// Restored counts how often a deployment went live after others that did not, and Restore how long that took: from the end of the first
+	// failure.
 	Restored int    `json:"restored"`
 	Restore  Spread `json:"restore"`
-	// Days are the days to now, the oldest first.
+	// Days are the last days up to now, the oldest first.
 	Days []Day `json:"days"`
-	// Tests are what the reports of tests said in the newest deployments that had some, the oldest first.
+	// Tests sums up the test reports of the newest deployments that had any, the oldest first.
 	Tests []TestRun `json:"tests"`
 }
 
-// TestRun is what the reports of tests of one deployment say together.
+// TestRun sums up the test reports of one deployment.
 type TestRun struct {
 	Deployment project.ID    `json:"deployment"`
 	At         time.Time     `json:"at"`
@@ -61,10 +63,11 @@ type TestRun struct {
 	Duration   time.Duration `json:"duration_ns"`
 }
 
-// testRuns is how many deployments a trend of tests has.
+// testRuns is the number of deployments in a trend of tests.
 const testRuns = 30
 
-// TestRuns returns the figures of the tests of a project's records, the newest first; it gives the oldest first. Tasks that run tests count, too.
+// TestRuns returns the test figures of a project's records, which are the newest first; it returns the oldest first. Tasks that run tests count,
+// too.
 func TestRuns(records []project.Record) []TestRun {
 	out := []TestRun{}
 	for _, r := range records {
@@ -78,7 +81,7 @@ func TestRuns(records []project.Record) []TestRun {
 	return out
 }
 
-// Spread is how long something took: half of the time Median or less, 95 times of 100 P95 or less (nearest rank).
+// Spread is the distribution of a duration: in half of the cases Median or less, in 95 of 100 P95 or less (nearest rank).
 type Spread struct {
 	Name   string        `json:"name,omitempty"`
 	N      int           `json:"runs"`
@@ -93,10 +96,10 @@ type Day struct {
 	Bad  int       `json:"failed"`
 }
 
-// statisticsDays is how many days are shown.
+// statisticsDays is the number of days that are shown.
 const statisticsDays = 30
 
-// Summarize makes the figures of a project's newest records, the newest first.
+// Summarize computes the figures of a project's newest records, which are passed the newest first.
 func Summarize(records []project.Record, now time.Time) (out Statistics) {
 	out.Steps, out.Tests = []Spread{}, TestRuns(records)
 	today := now.UTC().Truncate(24 * time.Hour)
@@ -150,7 +153,7 @@ func Summarize(records []project.Record, now time.Time) (out Statistics) {
 	return out
 }
 
-// counts reports whether a trigger is one whose runs bring something live.
+// counts reports whether runs of a trigger make something live.
 func counts(t project.Trigger) bool {
 	switch t {
 	case project.TriggerPush, project.TriggerRedeploy, project.TriggerRollback, project.TriggerBundle, project.TriggerPromote:
@@ -167,7 +170,7 @@ func (d *Day) add(good bool) {
 	}
 }
 
-// Rate returns how many of a hundred went live.
+// Rate returns how many in a hundred went live.
 func (s Statistics) Rate() int {
 	return int(math.Round(100 * float64(s.Good) / float64(max(1, s.Good+s.Bad))))
 }

@@ -120,7 +120,7 @@ func TestReportRemembersTheDisk(t *testing.T) {
 	require.GreaterOrEqual(t, again.Disk.Data, int64(1<<20))
 }
 
-// many is some projects of which one is broken; it counts the questions.
+// many is some projects of which one is broken; it counts the queries.
 type many struct {
 	one
 	asked *int
@@ -157,7 +157,7 @@ func (b bare) Live(context.Context) (string, project.Commit, error) {
 	return "refs/heads/main", project.Commit(string(b.name) + string(b.repo)), nil
 }
 
-// All projects are described with one question about records, and one that is broken hides none.
+// All projects are described with one query of the records, and a broken one does not hide the others.
 func TestAll(t *testing.T) {
 	asked := 0
 	c := many{asked: &asked}
@@ -187,7 +187,8 @@ func TestAll(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// One project has a file whose path is longer than the kernel takes: the measure says so, and is one of all the rest.
+// One project has a file whose path is longer than the kernel accepts: the measurement reports that, and includes all
+// the rest.
 func TestUsageOfAPathThatIsTooLong(t *testing.T) {
 	l := layout.Root(t.TempDir()).Project("app")
 	require.NoError(t, os.MkdirAll(l.Live(), 0o755))

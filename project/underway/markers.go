@@ -27,7 +27,7 @@ type Markers struct {
 	full bool
 }
 
-// note is that of one project while it is held.
+// note is the note of one project while it is held.
 type note struct {
 	users int
 	// mu is held while the file is created: a second Begin also waits until it is durable.
@@ -35,7 +35,7 @@ type note struct {
 	made bool
 }
 
-// Open reads what the last owner of the state left below dir, which is made where it is missing. A nil FS is the machine's.
+// Open reads the notes that the last owner of the state left in dir, which is created if it is missing. A nil FS means the machine's.
 func Open(dir string, f vfs.FS) (*Markers, error) {
 	if f == nil {
 		f = vfs.OS{}
@@ -93,8 +93,8 @@ func (b *Markers) write(path string) error {
 
 func (b *Markers) path(name project.Name) string { return filepath.Join(b.dir, string(name)) }
 
-// Begin records that work begins in a project that a crash would leave incomplete. The note is durable on return, and stays until end was
-// called for each Begin; calling end again does nothing. On an error the work must not begin.
+// Begin records that work begins in a project that a crash would leave incomplete. The note is durable on return, and stays until end has been
+// called for each Begin; calling end again does nothing. If Begin fails, the work must not begin.
 func (b *Markers) Begin(name project.Name) (end func(), err error) {
 	if b == nil {
 		return func() {}, nil
@@ -125,7 +125,7 @@ func (b *Markers) Begin(name project.Name) (end func(), err error) {
 }
 
 // end removes a holder; with the last one it removes the file, unless earlier work is not recovered yet. A concurrent Begin waits for b.mu,
-// and creates it again.
+// and creates the file again.
 func (b *Markers) end(name project.Name, n *note) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -138,11 +138,11 @@ func (b *Markers) end(name project.Name, n *note) {
 	}
 }
 
-// remove removes a note. One that stays only makes the next start examine the project.
+// remove removes a note. A note that stays behind only makes the next start examine the project.
 func (b *Markers) remove(path string) { _ = b.fs.Remove(path) }
 
 // Pending returns what must be examined before anything else is done: the projects with work in progress when the state's last owner ended, in
-// no order. full reports that it may be any project: there were no notes, or a full examination did not end.
+// no order. full reports that it may be any project: there were no notes, or a full examination did not finish.
 func (b *Markers) Pending() (names []project.Name, full bool) {
 	if b == nil {
 		return nil, true
@@ -155,7 +155,7 @@ func (b *Markers) Pending() (names []project.Name, full bool) {
 	return names, b.full
 }
 
-// MarkRecovered removes a project of Pending, which was recovered.
+// MarkRecovered removes a project of Pending that was recovered.
 func (b *Markers) MarkRecovered(name project.Name) {
 	if b == nil {
 		return

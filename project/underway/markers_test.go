@@ -23,7 +23,7 @@ func open(t *testing.T, dir string) *underway.Markers {
 	return b
 }
 
-// settled is a book of a state in which nothing is to be looked at.
+// settled returns the markers of a state in which nothing has to be examined.
 func settled(t *testing.T) (*underway.Markers, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "underway")
@@ -62,7 +62,7 @@ func TestWhatIsUnderWayIsLeft(t *testing.T) {
 	require.False(t, full)
 }
 
-// Before there were notes, nothing says which projects were left alone: all are looked at, until that came to its end.
+// Without notes it is unknown which projects had no work in progress: all are examined, until that has finished.
 func TestWithoutNotesEverythingIsLooked(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "underway")
 	b := open(t, dir)
@@ -80,7 +80,7 @@ func TestWithoutNotesEverythingIsLooked(t *testing.T) {
 	require.Equal(t, []project.Name{"broken"}, names)
 }
 
-// What the last owner left stays until it was seen to, whatever this one does there meanwhile.
+// Notes of the last owner stay until their projects are recovered, whatever this owner does there meanwhile.
 func TestLeftStaysUntilSettled(t *testing.T) {
 	b, dir := settled(t)
 	_, err := b.Begin("a")
@@ -151,7 +151,7 @@ func TestWithoutADurableNoteNothingBegins(t *testing.T) {
 	require.Empty(t, names)
 }
 
-// A power cut keeps the note once Begin has returned, and the file without content is not synced for that.
+// A power cut keeps the note once Begin has returned, although the empty file is not synced.
 func TestNotesSurviveAPowerCut(t *testing.T) {
 	m := vfstest.NewMem(time.Unix(1e9, 0))
 	f := vfstest.New(m.FS(), nil)
@@ -175,7 +175,7 @@ func TestNotesSurviveAPowerCut(t *testing.T) {
 	require.False(t, full)
 }
 
-// Many come and go: as long as one holds a project its note is there.
+// With many holders: as long as one holds a project, its note exists.
 func TestNotesAreThereWhileHeld(t *testing.T) {
 	b, dir := settled(t)
 	var all sync.WaitGroup

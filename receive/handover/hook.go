@@ -12,11 +12,11 @@ import (
 	"corpus-git/project"
 )
 
-// Server holds one conversation with the server, as a client of git-receive-pack: it reads from in and writes to out until the server has
-// ended, and returns the exit status.
+// Server conducts one conversation with the server, as a client of git-receive-pack: it reads from in and writes to out until the server
+// has ended, and returns the exit status.
 type Server func(ctx context.Context, in io.Reader, out io.Writer) (exit int, err error)
 
-// Pack writes a pack with all that tips need and have does not reach.
+// Pack writes a pack with all objects that are reachable from tips and not from have.
 type Pack func(ctx context.Context, tips, have []string, w io.Writer) error
 
 // maxLines and maxBytes limit what either side sends before the pack.
@@ -25,7 +25,7 @@ const (
 	maxBytes = 256 << 20
 )
 
-// push is what git's receive-pack asks of the hook proc-receive.
+// push is what git's receive-pack requests from the hook proc-receive.
 type push struct {
 	atomic, options bool
 	commands        []command
@@ -35,7 +35,7 @@ type push struct {
 type command struct{ old, new, ref string }
 
 // ProcReceive is the hook proc-receive: in and out are the hook's, progress is shown to the pusher. A push that the server refused is not
-// an error: git gets the reason for each ref. Source: githooks(5), "proc-receive".
+// an error: git receives the reason for each ref. Source: githooks(5), "proc-receive".
 func ProcReceive(ctx context.Context, in io.Reader, out, progress io.Writer, server Server, pack Pack) error {
 	p, err := readPush(pktline.NewReader(in, pktline.Limits{Lines: maxLines, Bytes: maxBytes}), out)
 	if err != nil {
@@ -124,7 +124,7 @@ func section(r *pktline.Reader, f func(n int, line string) error) error {
 	}
 }
 
-// deliver holds the conversation and returns the report: "" for a ref that is done, else the reason.
+// deliver conducts the conversation and returns the report: "" for a ref that was updated, otherwise the reason.
 func (p *push) deliver(ctx context.Context, progress io.Writer, server Server, pack Pack) (map[string]string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -196,7 +196,7 @@ func (p *push) converse(ctx context.Context, from io.Reader, to io.Writer, progr
 	}
 	if err != nil {
 		select {
-		case serr := <-sent: // a pack that could not be made is why the server gave up
+		case serr := <-sent: // the server gave up because the pack could not be made
 			err = errors.Join(serr, err)
 		default:
 		}
@@ -204,7 +204,7 @@ func (p *push) converse(ctx context.Context, from io.Reader, to io.Writer, progr
 	return results, err
 }
 
-// notTaken is the reason why the server does not begin.
+// notTaken returns the reason why the server does not begin.
 func notTaken(err error) error {
 	var line *pktline.ErrorLine
 	if errors.As(err, &line) {

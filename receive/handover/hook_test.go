@@ -34,7 +34,7 @@ func asked(caps string, commands, options []string) io.Reader {
 	return &b
 }
 
-// answered are the results that git gets.
+// answered returns the results that git receives.
 func answered(t *testing.T, out []byte) (lines []string) {
 	t.Helper()
 	r := pktline.NewReader(bytes.NewReader(out), pktline.Limits{})
@@ -98,7 +98,8 @@ func TestReportIsHandedOn(t *testing.T) {
 	require.Contains(t, got.String(), "verbose")
 }
 
-// Whatever becomes of the server, git is told that no ref was moved: it would take silence for a hook that left them to it.
+// Whatever happens to the server, git is told that no ref was moved: without an answer it would assume that the hook left
+// the refs to it.
 func TestServerThatDoesNotAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		server handover.Server

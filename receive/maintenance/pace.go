@@ -12,14 +12,14 @@ type pace struct {
 	// own returns an error while its own project is being deployed; busy counts the projects with deployments.
 	own  func(context.Context) error
 	busy func() int
-	// rate is how many bytes a second may be written.
+	// rate is the number of bytes that may be written per second.
 	rate   func() int64
 	after  func(time.Duration) <-chan time.Time
-	waited time.Duration // for others
+	waited time.Duration // waited for other projects
 }
 
 // pause is called before each store.PauseEvery bytes: it returns an error while its own project is being deployed, waits during other
-// deployments, up to othersWait in all, and keeps to the rate.
+// deployments, up to othersWait in all, and limits the rate.
 func (p *pace) pause(ctx context.Context) error {
 	rest := time.Duration(float64(time.Second) * store.PauseEvery / float64(p.rate()))
 	for first := true; ; first = false {

@@ -10,7 +10,7 @@ import (
 	"corpus-git/git/store"
 )
 
-// still is a pace whose time stands still but for its own waits, which it notes.
+// still is a pace whose clock advances only by its own waits, which it records.
 type still struct {
 	pace
 	waits []time.Duration
@@ -40,7 +40,7 @@ func (s *still) all() (sum time.Duration) {
 	return sum
 }
 
-// A piece may be written when as much time has gone by as the rate gives it.
+// A piece may be written once enough time has passed for the rate.
 func TestMaintenanceKeepsItsRate(t *testing.T) {
 	s := newStill(1 << 20)
 	const pieces = 64
@@ -54,7 +54,8 @@ func TestMaintenanceKeepsItsRate(t *testing.T) {
 	require.Equal(t, store.PauseEvery*time.Second/(4<<20), s.all())
 }
 
-// A deployment of the same project ends maintenance before the next piece, whether it was there or begins in the pause.
+// A deployment of the same project ends maintenance before the next piece, whether it was already running or begins during the
+// pause.
 func TestMaintenanceEndsForItsOwnDeployment(t *testing.T) {
 	s := newStill(1 << 20)
 	s.own = func(context.Context) error { return errDeploying }
@@ -67,7 +68,8 @@ func TestMaintenanceEndsForItsOwnDeployment(t *testing.T) {
 	require.Len(t, s.waits, 1)
 }
 
-// While other projects are deployed nothing is written, but for a server that always deploys: after ten minutes in all it goes on.
+// While other projects are being deployed nothing is written, except on a server that is always deploying: after ten minutes in
+// total it continues.
 func TestMaintenanceWaitsForOtherDeployments(t *testing.T) {
 	s := newStill(1 << 20)
 	deploying := 5

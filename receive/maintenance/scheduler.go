@@ -1,5 +1,5 @@
-// Package maintenance schedules the maintenance of repositories: some time after a deployment, once a day, one repository at a time, within
-// a rate of writing, and never while their project is being deployed. receive.Repository.Maintain does the work.
+// Package maintenance schedules the maintenance of repositories: some time after a deployment, once a day, one repository at a time, with a
+// limited write rate, and never while their project is being deployed. receive.Repository.Maintain does the work.
 package maintenance
 
 import (
@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// sweepEvery is how often all projects are examined, besides those that were deployed; sweepFirst is the delay after the start.
+	// sweepEvery is how often all projects are examined, in addition to those that were deployed; sweepFirst is the delay after the start.
 	sweepEvery, sweepFirst = 24 * time.Hour, 10 * time.Minute
-	// sweepStep is the time between two projects then.
+	// sweepStep is the pause between two projects in a sweep.
 	sweepStep = 50 * time.Millisecond
-	// othersWait is how long maintenance waits for deployments of other projects: it must also run on a server that always deploys.
+	// othersWait is how long maintenance waits for deployments of other projects: it must also run on a server that is always deploying.
 	othersWait = 10 * time.Minute
 	// busyPoll is the interval at which waiting maintenance checks again.
 	busyPoll = 100 * time.Millisecond
@@ -32,14 +32,14 @@ const (
 // errDeploying abandons the maintenance of a project that is being deployed.
 var errDeploying = fault.New(fault.Busy, "gc", "a deployment has priority").WithHint("try again when it has finished; a running server retries automatically")
 
-// Config is what a Scheduler works with.
+// Config configures a Scheduler.
 type Config struct {
-	// Settings are those of the configuration now.
+	// Settings returns the settings of the current configuration.
 	Settings   func() config.Maintenance
 	Repository func(project.Name, project.Repo) *receive.Repository
-	// Projects are those that have repositories.
+	// Projects returns the projects that have repositories.
 	Projects func(context.Context) ([]project.Name, error)
-	// Deploying reports whether anything is deployed in a project, or waits for it; Busy counts the projects in which something is.
+	// Deploying reports whether anything is being deployed in a project, or waiting for it; Busy counts the projects in which that is so.
 	Deploying func(context.Context, project.Name) (bool, error)
 	Busy      func() int
 	Log       zerolog.Logger
@@ -48,7 +48,7 @@ type Config struct {
 // Scheduler maintains repositories, one at a time.
 type Scheduler struct {
 	cfg Config
-	// turn holds one token: its holder works.
+	// turn holds one token, whose holder may work.
 	turn chan struct{}
 
 	mu  sync.Mutex
@@ -57,12 +57,12 @@ type Scheduler struct {
 	woken chan struct{}
 }
 
-// New makes a scheduler, which does nothing before Run.
+// New returns a scheduler, which does nothing before Run.
 func New(cfg Config) *Scheduler {
 	return &Scheduler{cfg: cfg, turn: make(chan struct{}, 1), due: map[project.Name]time.Time{}, woken: make(chan struct{}, 1)}
 }
 
-// limits returns those of the configuration.
+// limits returns the limits of the configuration.
 func limits(k config.Maintenance) receive.Maintenance {
 	return receive.Maintenance{Packs: k.MaxPacks, Loose: k.MaxLoose, PackRefs: k.MaxRefs, Grace: k.Grace, Every: k.Every}
 }
@@ -80,7 +80,7 @@ func (m *Scheduler) plan(name project.Name, in time.Duration) {
 	}
 }
 
-// next takes the project that has been due for longest, or returns the time until one is.
+// next takes the project that has been due for longest, or returns the time until one becomes due.
 func (m *Scheduler) next() (name project.Name, wait time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,7 +99,7 @@ func (m *Scheduler) next() (name project.Name, wait time.Duration) {
 	return name, wait
 }
 
-// Run maintains until ctx ends.
+// Run performs maintenance until ctx ends.
 func (m *Scheduler) Run(ctx context.Context) {
 	sweep := time.NewTimer(sweepFirst)
 	defer sweep.Stop()
@@ -121,7 +121,7 @@ func (m *Scheduler) Run(ctx context.Context) {
 	}
 }
 
-// sweep examines every project: objects get old without deployments, too.
+// sweep examines every project: objects also grow old without deployments.
 func (m *Scheduler) sweep(ctx context.Context) {
 	all, err := m.cfg.Projects(ctx)
 	if err != nil {
@@ -137,7 +137,7 @@ func (m *Scheduler) sweep(ctx context.Context) {
 	}
 }
 
-// maintainDue maintains what is due of a project.
+// maintainDue maintains those repositories of a project that are due.
 func (m *Scheduler) maintainDue(ctx context.Context, name project.Name) {
 	cfg := m.cfg.Settings()
 	if !cfg.Enabled || ctx.Err() != nil {
@@ -183,7 +183,7 @@ func (m *Scheduler) maintain(ctx context.Context, r *receive.Repository, what re
 	return done, err
 }
 
-// idle is errDeploying while anything is deployed in a project, or waits for it.
+// idle returns errDeploying while anything is being deployed in a project, or waiting for it.
 func (m *Scheduler) idle(name project.Name) func(context.Context) error {
 	return func(ctx context.Context) error {
 		deploying, err := m.cfg.Deploying(ctx, name)
@@ -194,7 +194,7 @@ func (m *Scheduler) idle(name project.Name) func(context.Context) error {
 	}
 }
 
-// pause makes the maintenance of a project give way to deployments.
+// pause makes the maintenance of a project yield to deployments.
 func (m *Scheduler) pause(name project.Name) func(context.Context) error {
 	p := &pace{
 		own: m.idle(name), busy: m.cfg.Busy, after: time.After,
@@ -203,7 +203,7 @@ func (m *Scheduler) pause(name project.Name) func(context.Context) error {
 	return p.pause
 }
 
-// Maintain maintains the repositories of a project now, and returns one entry for each, with an error where it failed. all consolidates
+// Maintain maintains the repositories of a project now, and returns one entry for each, with an error if it failed. all consolidates
 // everything and searches for unreferenced objects, whatever the thresholds are; dryRun changes nothing. It is fault.Busy during a
 // deployment.
 func (m *Scheduler) Maintain(ctx context.Context, name project.Name, all, dryRun bool) ([]status.Maintained, error) {

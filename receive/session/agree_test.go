@@ -19,12 +19,12 @@ import (
 	"corpus-git/receive/session"
 )
 
-// pushes are what a client sends to receive-pack. "<" begins bytes that are sent as they are; names in braces are revisions or objects of pushed.
+// pushes are what a client sends to receive-pack. "<" starts bytes that are sent as they are; names in braces are revisions or objects of pushed.
 type pushes struct {
 	name    string
 	lines   []string
 	pack    string // how the pack is made: see pushed.pack; "" sends none
-	differs string // why git 2.39 ends otherwise
+	differs string // why git 2.39 has another result
 }
 
 // pushed is a repository to push from, and a copy of what is pushed to.
@@ -65,7 +65,7 @@ func newPushed(t *testing.T) *pushed {
 	return p
 }
 
-// object makes an object that git itself would not, and gives its name.
+// object creates an object that git itself would not, and returns its name.
 func (p *pushed) object(kind string, content []byte) string {
 	p.t.Helper()
 	return strings.TrimSpace(gittest.GitIn(p.t, p.src.Dir, content, "hash-object", "-w", "--literally", "-t", kind, "--stdin"))
@@ -78,7 +78,7 @@ func (p *pushed) fill(s string) string {
 	return s
 }
 
-// packed makes a pack: "revs A ^B", "thin A ^B", "objects A B" or "empty", and after a bar what is done to it: cut, flip, trailing, version, count.
+// packed makes a pack: "revs A ^B", "thin A ^B", "objects A B" or "empty", and after a bar how it is changed: cut, flip, trailing, version, count.
 func (p *pushed) packed(how string) []byte {
 	p.t.Helper()
 	how, spoil, _ := strings.Cut(how, "|")
@@ -113,7 +113,7 @@ func (p *pushed) packed(how string) []byte {
 	return out
 }
 
-// ended is what a push led to, in words that two servers share: what is unpacked, each ref of the report, and the refs afterwards.
+// ended returns the result of a push, in terms common to both servers: the unpack status, each ref of the report, and the refs afterwards.
 func ended(t *testing.T, dir string, out []byte) []string {
 	t.Helper()
 	r := pktline.NewReader(bytes.NewReader(out), pktline.Limits{})
@@ -162,13 +162,13 @@ func ended(t *testing.T, dir string, out []byte) []string {
 		}
 	}
 	if len(said) > 1 && !slices.ContainsFunc(said[1:], func(l string) bool { return !strings.HasPrefix(l, "ng ") }) {
-		said = said[1:] // whether it is unpacked before it is looked at as a whole is each server's own
+		said = said[1:] // servers differ in whether they unpack before they check the whole request
 	}
 	all := gittest.Git(t, dir, "for-each-ref", "--format=%(refname) %(objectname)")
 	return append(said, strings.Split(all, "\n")...)
 }
 
-// Pushes of every kind, good ones, odd ones and broken ones, end here as with git's own receive-pack.
+// Pushes of every kind, valid, unusual and broken, have the same result as with git's own receive-pack.
 func TestPushesAgreeWithGit(t *testing.T) {
 	p := newPushed(t)
 	p.spoiled()
@@ -219,7 +219,7 @@ func TestPushesAgreeWithGit(t *testing.T) {
 	}
 }
 
-// A client that breaks the protocol reads why, in a report where a command of it is known, else in an ERR line, which git prints by itself.
+// A client that breaks the protocol is told why, in a report if a command of it is known, otherwise in an ERR line, which git prints by itself.
 func TestBrokenProtocolIsAnswered(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "to.git")
 	gittest.Git(t, "", "init", "-q", "--bare", dir)
@@ -262,7 +262,7 @@ func TestBrokenProtocolIsAnswered(t *testing.T) {
 
 const reports = "\x00 report-status"
 
-// spoiled makes objects that git's fsck has something to say about.
+// spoiled creates objects that git's fsck reports.
 func (p *pushed) spoiled() {
 	raw := func(h string) string {
 		b := make([]byte, 20)
@@ -501,7 +501,7 @@ func pushTable() []pushes {
 
 const people = "who made a commit or tag, and when, is let through in any form: old and converted histories hold them all (package fsck)"
 
-// fscked names objects of spoiled, and why git judges them otherwise.
+// fscked names objects of spoiled, and why git judges them differently.
 var fscked = map[string]string{
 	"c-noat":         "",
 	"c-noemail":      people,

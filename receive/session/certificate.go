@@ -10,8 +10,8 @@ import (
 	"corpus-git/receive/signed"
 )
 
-// certificate verifies the certificate of a signed push. One by a key that is not known is not counted, and the pusher is told: whoever signs each push that
-// can be signed (push.gpgSign=if-asked) must be able to push here, too. Where a signature is demanded, that refuses the deployment.
+// certificate verifies the certificate of a signed push. A certificate by an unknown key does not count, and the pusher is told: whoever signs each push
+// that can be signed (push.gpgSign=if-asked) must be able to push here, too. If a signature is demanded, the deployment is refused for that.
 func (c *conversation) certificate(ctx context.Context) error {
 	if c.req.Certificate == nil {
 		return nil

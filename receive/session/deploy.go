@@ -15,7 +15,7 @@ import (
 	"corpus-git/project"
 )
 
-// run deploys and follows. Its error means that the client is gone.
+// run deploys and follows the deployment. An error means that the client has disconnected.
 func (c *conversation) run(ctx context.Context) error {
 	i := c.deploy
 	d, err := c.deployment(ctx, i)
@@ -66,7 +66,7 @@ func (c *conversation) run(ctx context.Context) error {
 }
 
 // setHead points HEAD to the branch of a first push while neither exists: the checkout of that deployment takes the name of its branch from
-// HEAD. It decides nothing yet: HEAD's branch deploys once it exists.
+// HEAD. That has no other effect yet: HEAD's branch deploys once it exists.
 func (c *conversation) setHead(i *Item) error {
 	if i.Role != Deploy || c.Policy.Deployed != "" {
 		return nil
@@ -81,12 +81,12 @@ func (c *conversation) setHead(i *Item) error {
 	return c.Refs.SetHead(i.Ref)
 }
 
-// verdict ends our explanation of a deployment that did not start.
+// verdict prints the last line about a deployment that did not start.
 func (c *conversation) verdict() {
 	c.show.showEvents(c.wire, event.Event{Kind: event.Verdict, Status: event.Bad, Text: "refused: nothing was changed"})
 }
 
-// deployment returns what the deploying item requests.
+// deployment returns the deployment that the deploying item requests.
 func (c *conversation) deployment(ctx context.Context, i *Item) (project.Deployment, error) {
 	d := project.Deployment{Project: c.Policy.Project, Pusher: c.Pusher, Repo: c.Policy.Repo, Select: c.opts.Select, Set: c.opts.Set, AllowEmpty: c.opts.AllowEmpty, AllowMissing: c.opts.AllowMissing, Overwrite: c.opts.Force, Resume: c.opts.Resume, Signatures: c.signs, Tag: i.tag}
 	change := func(old project.Commit, ref string) error {
@@ -154,7 +154,7 @@ func (c *conversation) deployment(ctx context.Context, i *Item) (project.Deploym
 	return d, err
 }
 
-// apply stores and deletes what does not deploy, after a successful deployment.
+// apply stores and deletes the refs that do not deploy, after a successful deployment.
 func (c *conversation) apply(ctx context.Context) {
 	rest := c.rest()
 	if len(rest) == 0 {
@@ -225,12 +225,12 @@ func (c *conversation) apply(ctx context.Context) {
 	}
 }
 
-// settled reports whether all went well.
+// settled reports whether all items succeeded.
 func (c *conversation) settled(items []*Item) bool {
 	return !slices.ContainsFunc(items, func(i *Item) bool { return i.Err != nil })
 }
 
-// notes reports single items, "x is", and of many only their number.
+// notes reports a few items one by one, "x is", and of many only the number.
 func (c *conversation) notes(each []string, one, many, text string) {
 	if n := len(each); n > maxExplained {
 		each = []string{humanize.Plural(n, one, many) + " are"}

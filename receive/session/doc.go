@@ -1,4 +1,4 @@
-// Package session speaks git's push protocol with one client: a push is checked, and becomes a deployment, a stored ref, or a refusal.
+// Package session speaks git's push protocol with one client: a push is checked, and becomes a deployment or a stored ref, or is refused.
 //
 // It owns the conversation of git-receive-pack: the advertisement, commands,
 // push options, the pack on its way into a quarantine, the deployment's
@@ -11,18 +11,18 @@
 // # Which refs do what
 //
 //	the deployed branch      a push deploys it; it cannot be deleted
-//	refs/heads/master, main  the first of the two to be pushed becomes the deployed branch; master, when both come at once
-//	refs/deploy/<any>        deploys: the commit that is live once more, or another one as a push of the deployed branch would
+//	refs/heads/master, main  the first of the two to be pushed becomes the deployed branch; master, if both are pushed at once
+//	refs/deploy/<any>        deploys: the live commit again, or another one as a push of the deployed branch would
 //	refs/plan/<any>          shows what a deployment of the commit would change
-//	refs/rollback/<id>       brings back what deployment <id> left; refs/rollback/last the one before
+//	refs/rollback/<id>       restores what deployment <id> left; refs/rollback/last the previous one
 //	refs/tags/*, refs/notes/*  are stored
-//	other branches           are refused, or stored where the project allows it
-//	refs/corpus/*            are ours: neither shown nor taken
+//	other branches           are refused, or stored if the project allows it
+//	refs/corpus/*            are ours: neither shown nor accepted
 //
 // refs/deploy, refs/plan and refs/rollback are never stored and never advertised, so git sends them every time. One push deploys at most
 // once. Other refs in a push that deploys are stored after a successful deployment, and refused otherwise.
 //
-// Invariants: nothing is published before all of it was checked; the report names every command once; after Start has accepted the
+// Invariants: nothing is published before all of it has been checked; the report names every command once; after Start has accepted the
 // deployment the session only follows it, and its end changes nothing. All output goes through one wire: a packet is never split, and the
 // report is the last thing on it.
 //

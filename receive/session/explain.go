@@ -17,7 +17,7 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// Classify gives errors of the rooms below their kind and hint. Unknown ones stay internal.
+// Classify sets the kind and hint of errors from the rooms below. Unknown errors stay internal.
 func Classify(err error) error {
 	var fe *fault.Error
 	if err == nil || errors.As(err, &fe) {
@@ -92,8 +92,8 @@ func limitKey(name string) string {
 	return name
 }
 
-// Explain turns an error into the events that show it: the line with its place, the line of the file with a caret, the hint. The text of an
-// internal error is not shown; ref finds it in the server's log.
+// Explain turns an error into the events that show it: the message with its position, the line of the file with a caret, the hint. The text
+// of an internal error is not shown; ref finds it in the server's log.
 func Explain(err error, ref string) []event.Event {
 	if fault.KindOf(err) == fault.Internal {
 		return []event.Event{
@@ -130,7 +130,7 @@ func oneLine(err error) string {
 	return reasonText(err.Error(), "")
 }
 
-// maxReason keeps a rejected ref on a line or two.
+// maxReason limits a rejected ref to a line or two.
 const maxReason = 160
 
 // reasonText returns a text in one line, followed by end, which is never shortened.

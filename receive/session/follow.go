@@ -10,7 +10,7 @@ import (
 	"corpus-git/project/demands"
 )
 
-// show are the options of a push's output.
+// show holds the options of a push's output.
 type show struct {
 	style event.Style
 	quiet bool
@@ -30,7 +30,8 @@ func (s show) visible(e event.Event, failed bool) bool {
 	return false
 }
 
-// follow shows a deployment's events until it has ended. Its error is the client's end, or the log's; neither affects the deployment.
+// follow shows a deployment's events until it has ended. An error is that the client disconnected, or one of the log; neither affects
+// the deployment.
 //
 // A write that blocks delays only this follower: the Deployer's log is read at the follower's pace.
 func (p *Push) follow(ctx context.Context, w *wire, id project.ID, s show) error {
@@ -91,19 +92,19 @@ func (p *Push) follow(ctx context.Context, w *wire, id project.ID, s show) error
 	}
 }
 
-// showEvents shows events that are not of the deployment's log.
+// showEvents shows events that are not in the deployment's log.
 func (s show) showEvents(w *wire, events ...event.Event) {
 	c := event.NewConsole(w, s.style)
 	for _, e := range events {
 		if s.visible(e, true) {
 			if _, err := c.Show(e); err != nil {
-				return // the client is gone: the next use reports it
+				return // the client has disconnected: the next use reports it
 			}
 		}
 	}
 }
 
-// Reason returns a deployment's end as the reason of a rejected ref: "failed in 0100_build, state npm-install; rolled back",
+// Reason returns a deployment's result as the reason of a rejected ref: "failed in 0100_build, state npm-install; rolled back",
 // "cancelled by marie; rolled back".
 func Reason(r project.Result) string {
 	if r.Good() {

@@ -8,11 +8,11 @@ import (
 )
 
 // Incoming is a quarantine with two owners: the session, which may store tags from it after a successful deployment, and the Deployer, for
-// which it is a project.Incoming. What was not migrated is removed when both have released it.
+// which it is a project.Incoming. What was not migrated is removed once both have released it.
 type Incoming struct {
 	q     *store.Quarantine
 	dir   string
-	ended func() // called once, when both have released it
+	ended func() // called once, after both have released it
 
 	mu       sync.Mutex
 	session  bool // the session holds it
@@ -20,8 +20,8 @@ type Incoming struct {
 	migrated bool
 }
 
-// NewIncoming is owned by the session alone; db is what q belongs to. ended, which may be nil, is called once, when it has no owner any
-// more.
+// NewIncoming returns an Incoming owned by the session alone; db is the database that q belongs to. ended, which may be nil, is called
+// once, when it no longer has an owner.
 func NewIncoming(db *store.DB, q *store.Quarantine, ended func()) *Incoming {
 	return &Incoming{q: q, dir: db.Dir(), ended: ended, session: true}
 }
@@ -29,13 +29,13 @@ func NewIncoming(db *store.DB, q *store.Quarantine, ended func()) *Incoming {
 // Dir returns the repository that the objects were pushed to.
 func (in *Incoming) Dir() string { return in.dir }
 
-// Reader sees the pushed objects and those that the repository has.
+// Reader returns a reader of the pushed objects and those of the repository.
 func (in *Incoming) Reader() store.Reader { return in.q }
 
-// Stage returns the invisible part of Migrate. The content is durable on return.
+// Stage performs the invisible part of Migrate. The content is durable on return.
 func (in *Incoming) Stage(_ context.Context, covered uint64) error { return in.q.Stage(covered) }
 
-// Migrate publishes the objects. Idempotent; durable on return.
+// Migrate publishes the objects. It is idempotent, and durable on return.
 func (in *Incoming) Migrate(context.Context) error {
 	err := in.q.Migrate()
 	if err == nil {
@@ -46,10 +46,10 @@ func (in *Incoming) Migrate(context.Context) error {
 	return err
 }
 
-// Discard returns the Deployer's release. Idempotent, and safe after Migrate.
+// Discard is the Deployer's release. It is idempotent, and safe after Migrate.
 func (in *Incoming) Discard() error { return in.giveUp(&in.deployer) }
 
-// release returns the session's.
+// release is the session's release.
 func (in *Incoming) release() error { return in.giveUp(&in.session) }
 
 // hand makes the Deployer an owner, before Start.

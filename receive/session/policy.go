@@ -12,7 +12,7 @@ import (
 // HiddenPrefix is the namespace of our own refs: never shown to a client, never accepted from one.
 const HiddenPrefix = "refs/corpus/"
 
-// Role is what a command requests.
+// Role is the action that a command requests.
 type Role uint8
 
 const (
@@ -39,11 +39,11 @@ func (r Role) Deploys() bool { return r >= Deploy }
 type Item struct {
 	project.Change
 	Role Role
-	// Err is why it was not done; nil is "ok" in the report.
+	// Err is why it was not done; nil means "ok" in the report.
 	Err error
-	// tag is the tag that the client pushed in place of the commit in New.
+	// tag is the tag that the client pushed instead of the commit in New.
 	tag project.Commit
-	// reason replaces Err's text in the report, "" for Err's own.
+	// reason replaces Err's text in the report, "" keeps Err's own.
 	reason string
 }
 
@@ -53,16 +53,16 @@ func (i *Item) refuse(err error) { i.Role, i.Err = Refuse, err }
 type Policy struct {
 	// StoreOtherBranches accepts branches that do not deploy; otherwise they are refused.
 	StoreOtherBranches bool
-	// Deployed is the ref that deploys, "" before the first push.
+	// Deployed is the deployed ref, ""> before the first push.
 	Deployed string
 	// Repo reports which of the project's repositories it is, Project which project.
 	Repo    project.Repo
 	Project project.Name
-	// Remote is the remote's name in commands to type: git does not send the user's own name for it.
+	// Remote is the remote's name in suggested commands: git does not send the user's own name for it.
 	Remote string
 }
 
-// The branches that may deploy. The one that is pushed first does from then on; master, if both are in the first push.
+// The branches that may deploy. The one that is pushed first becomes the deployed branch; master, if both are in the first push.
 const (
 	master = "refs/heads/master"
 	main   = "refs/heads/main"

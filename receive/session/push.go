@@ -26,10 +26,10 @@ import (
 
 // Deployer runs deployments; the pipeline satisfies it.
 type Deployer interface {
-	// Start adds d to the project's queue and returns at once with the ID under which it can be followed. The Deployer fills in d.ID, d.At
-	// and the Live commits; d.Code and d.Pillar too, except for the repository that d.Change updates. in may be nil when no pack was sent.
-	// On success the Deployer owns in: it migrates or discards it. A push of the very commit that runs or waits joins that deployment and
-	// gets its ID; its in is discarded. An error means that nothing was started and in is still the caller's: the branch is not at
+	// Start adds d to the project's queue and returns immediately with the ID under which it can be followed. The Deployer fills in d.ID, d.At
+	// and the Live commits; d.Code and d.Pillar too, except for the repository that d.Change updates. in may be nil when no pack was sent. On
+	// success the Deployer owns in: it migrates or discards it. A push of exactly the commit that is running or waiting joins that deployment
+	// and returns its ID; its in is discarded. An error means that nothing was started and in is still the caller's: the branch is not at
 	// d.Change.Old (fault.Refused, "fetch first"), or the server is shutting down (fault.Busy).
 	Start(ctx context.Context, d project.Deployment, in project.Incoming) (project.ID, error)
 	// Follow yields the events of a deployment after seq, old ones first, until it has ended.
@@ -39,15 +39,15 @@ type Deployer interface {
 	Wait(ctx context.Context, id project.ID) (project.Result, error)
 }
 
-// Push is one git-receive-pack conversation. The caller has checked the right to push.
+// Push is one git-receive-pack conversation. The caller has checked the permission to push.
 type Push struct {
 	Policy Policy
 	Pusher project.Pusher
 	DB     *store.DB
 	Refs   *refs.Store
-	// Hold keeps DB open until its result is called: a quarantine may outlive the session. nil if DB is never closed.
+	// Hold keeps DB open until its result is called, since a quarantine may outlive the session. It is nil if DB is never closed.
 	Hold func() (release func())
-	// Begin is called before anything is written, and its result when the session has removed its leftovers. nil is allowed. A deployment
+	// Begin is called before anything is written, and its result once the session has removed its leftovers. It may be nil. A deployment
 	// that outlives the session records that by itself.
 	Begin func() (end func(), err error)
 	// Deployer runs what deploys.
@@ -58,21 +58,22 @@ type Push struct {
 	Version int
 	// Agent is our name and version in the capabilities: corpus-git/<version>.
 	Agent string
-	// Commands is how the pusher runs the server's commands (event.WithCommands); "" for somebody on its machine.
+	// Commands is how the pusher runs the server's commands (event.WithCommands); "" for a user on the same machine.
 	Commands string
 	// Colour is used where no push option sets it.
 	Colour     bool
 	Limits     Limits
 	PackLimits pack.Limits
-	// Keepalive and Still are the silences after which an empty packet, and a line about what runs, are sent. Defaults 5 s and 30 s.
+	// Keepalive and ProgressAfter are the periods without output after which an empty packet, and a line about what is running, are sent.
+	// Defaults 5 s and 30 s.
 	Keepalive, ProgressAfter time.Duration
 	Now                      func() time.Time
 	// ID names this push in the log, and its quarantine.
 	ID  string
 	Log zerolog.Logger
-	// Verify verifies the certificate of a signed push to which a nonce was given; see signed.Verifier.Push. nil takes no signed pushes.
+	// Verify verifies the certificate of a signed push to which a nonce was sent; see signed.Verifier.Push. nil accepts no signed pushes.
 	Verify func(ctx context.Context, c *signed.Certificate, nonce string, options []string) (demands.Signature, error)
-	// Audit records what was stored, deleted and refused, at least one entry; nil drops it. The Deployer records deployments.
+	// Audit records what was stored, deleted and refused, at least one entry; nil discards them. The Deployer records deployments.
 	Audit func(...audit.Entry)
 }
 
@@ -83,7 +84,7 @@ func (p *Push) now() time.Time {
 	return p.Now()
 }
 
-// Serve holds the conversation and returns the exit status of git-receive-pack: 0 whenever a report was sent, because git reads results
+// Serve conducts the conversation and returns the exit status of git-receive-pack: 0 whenever a report was sent, because git reads results
 // there.
 func (p *Push) Serve(ctx context.Context, in io.Reader, out, errw io.Writer) int {
 	bw := bufio.NewWriterSize(out, 16<<10)
@@ -105,7 +106,7 @@ func (p *Push) Serve(ctx context.Context, in io.Reader, out, errw io.Writer) int
 	}
 	if req == nil {
 		exit := p.early(out, err)
-		if !cut(err) { // a client that still writes would not read the reason
+		if !cut(err) { // a client that is still writing would not read the reason
 			l := p.Limits.WithDefaults()
 			pktline.Drain(ctx, r.Raw(), l.Drain, l.DrainIdle)
 		}
@@ -155,8 +156,8 @@ func (p *Push) entry(action, object string, id project.ID, err error) audit.Entr
 	return e
 }
 
-// capabilities returns those that we advertise. "quiet" is ignored: git requests it whenever its standard error is not a terminal, which would
-// leave CI logs empty. The push option  -o quiet  does it.
+// capabilities returns the capabilities that we advertise. "quiet" is ignored: git requests it whenever its standard error is not a terminal,
+// which would leave CI logs empty. The push option -o quiet does it.
 func (p *Push) capabilities(nonce string) string {
 	caps := "report-status report-status-v2 delete-refs side-band-64k quiet atomic ofs-delta push-options object-format=sha1"
 	if nonce != "" {
@@ -165,7 +166,7 @@ func (p *Push) capabilities(nonce string) string {
 	return caps + " agent=" + p.Agent
 }
 
-// advertise sends the refs (gitprotocol-pack(5), "Reference Discovery"). Hidden ones are not among them.
+// advertise sends the refs (gitprotocol-pack(5), "Reference Discovery"). Hidden refs are not included.
 func (p *Push) advertise(bw *bufio.Writer, list []refs.Ref, nonce string) error {
 	w := pktline.NewWriter(bw)
 	if p.Version == 1 {

@@ -18,23 +18,23 @@ import (
 	"corpus-git/receive/signed"
 )
 
-// Limits limits a push besides its pack. A zero field means its default, a negative one no limit.
+// Limits limits everything in a push except its pack. A zero field means its default, a negative one no limit.
 type Limits struct {
-	// Commands is how many refs one push may update. Default 10,000.
+	// Commands is the number of refs that one push may update. Default 10,000.
 	Commands int
-	// Shallow is how many shallow roots a client may name. Default 10,000.
+	// Shallow is the number of shallow roots that a client may send. Default 10,000.
 	Shallow int
-	// Options is how many push options one push may carry, OptionBytes how long each may be. Defaults 64 and 1024.
+	// Options is the number of push options in one push, OptionBytes the maximum length of each. Defaults 64 and 1024.
 	Options, OptionBytes int
-	// RefName is how long the name of a ref may be, in bytes. Default 1024; never more than refs.MaxName.
+	// RefName is the maximum length of a ref name, in bytes. Default 1024; never more than refs.MaxName.
 	RefName int
-	// Files is how many files and folders the commit to deploy may have. Default 1,048,576.
+	// Files is the maximum number of files and folders of the commit to deploy. Default 1,048,576.
 	Files int
-	// Drain is how many bytes of a refused push are discarded, so that the client gets to read the reason. Default 256 MiB.
+	// Drain is the number of bytes of a refused push that are discarded, so that the client reads the reason. Default 256 MiB.
 	Drain int64
-	// DrainIdle is how long a refused client may pause while it sends, before the connection is closed. Default 5 s.
+	// DrainIdle is how long a refused client may pause while sending, before the connection is closed. Default 5 s.
 	DrainIdle time.Duration
-	// Unpack is store.IngestOptions'. Default 0: every push stays a pack.
+	// Unpack is that of store.IngestOptions. Default 0: every push stays a pack.
 	Unpack int
 }
 
@@ -64,13 +64,13 @@ type Request struct {
 	Caps     Caps
 	// Shallow are the boundary commits of a shallow client.
 	Shallow []plumbing.Hash
-	// Options are the push options, as they came.
+	// Options are the push options, as received.
 	Options []string
-	// Certificate is that of a signed push, which Commands are from; nil for another.
+	// Certificate is the certificate of a signed push, from which Commands are taken; nil for an unsigned push.
 	Certificate *signed.Certificate
 }
 
-// Pack reports whether a pack follows: any command but a deletion brings one (gitprotocol-pack(5), "Reference Update Request").
+// Pack reports whether a pack follows: any command except a deletion has one (gitprotocol-pack(5), "Reference Update Request").
 func (r *Request) Pack() bool {
 	for _, c := range r.Commands {
 		if c.New != "" {
@@ -83,13 +83,13 @@ func (r *Request) Pack() bool {
 // Caps are capabilities by name; the value is "" for those that have none.
 type Caps map[string]string
 
-// Has reports whether the client asked for one.
+// Has reports whether the client requested a capability.
 func (c Caps) Has(name string) bool { _, ok := c[name]; return ok }
 
 // maxCaps limits the capabilities of one push: later ones are ignored, as are unknown ones.
 const maxCaps = 100
 
-// Parse adds a space-separated list of name or name=value. A name that comes twice keeps its first value.
+// Parse adds a space-separated list of name or name=value. A name that appears twice keeps its first value.
 func (c Caps) Parse(s string) {
 	for f := range strings.FieldsSeq(s) {
 		name, value, _ := strings.Cut(f, "=")
@@ -99,20 +99,20 @@ func (c Caps) Parse(s string) {
 	}
 }
 
-// protocolError is a client that does not speak as gitprotocol-pack(5) has it.
+// protocolError returns the error for a client that does not follow gitprotocol-pack(5).
 func protocolError(format string, args ...any) error {
 	return fault.New(fault.Usage, "git protocol", format, args...)
 }
 
-// readOn is how many lines, in addition to as many as the limit, are read of a request that exceeds one.
+// readOn is how many lines beyond the limit are read of a request that exceeds one.
 const readOn = 1000
 
 // ReadRequest reads shallow lines, commands and push options. A client with nothing to push results in a Request without commands; one that
-// disconnects at once in io.EOF. Errors are fault.Usage and fault.Refused.
+// disconnects immediately in io.EOF. Errors are fault.Usage and fault.Refused.
 //
-// A client that gets an error in a report, ref by ref, prints nothing else, while one that is disconnected adds that the connection broke.
-// So what exceeds a limit is still read, within reason, and the Request is returned with the error as soon as one command is known, unless
-// the client is gone.
+// A client that receives an error in a report, ref by ref, prints nothing else, while one that is disconnected adds that the connection
+// broke. So what exceeds a limit is still read, within reason, and the Request is returned with the error once one command is known, unless
+// the client has disconnected.
 func ReadRequest(r *pktline.Reader, l Limits) (*Request, error) {
 	req, err := readRequest(r, l.WithDefaults())
 	if err != nil && (len(req.Commands) == 0 || cut(err)) {
@@ -135,7 +135,7 @@ func readRequest(r *pktline.Reader, l Limits) (*Request, error) {
 		k, line, err := r.Line()
 		if err != nil && over != nil {
 			if cut(err) {
-				req.Commands = nil // nobody is there to be notified of them
+				req.Commands = nil // there is no client left to report to
 			}
 			return req, over
 		}
@@ -181,7 +181,7 @@ func readRequest(r *pktline.Reader, l Limits) (*Request, error) {
 		if req.Certificate != nil {
 			return req, protocolError("an unsigned command together with a push certificate")
 		}
-		line, caps, _ := strings.Cut(line, "\x00") // git sends them with the first command, and reads them with any
+		line, caps, _ := strings.Cut(line, "\x00") // git sends them with the first command, and accepts them with any
 		req.Caps.Parse(caps)
 		if err := req.command(line, l, seen, beyond); err != nil {
 			return req, err
@@ -199,7 +199,7 @@ func readRequest(r *pktline.Reader, l Limits) (*Request, error) {
 	return req, readOptions(r, l, req, over)
 }
 
-// command adds one command. What exceeds a limit is told to beyond; seen are the refs of those before.
+// command adds one command. What exceeds a limit is reported to beyond; seen are the refs of earlier commands.
 func (r *Request) command(line string, l Limits, seen map[string]bool, beyond func(error)) error {
 	if len(r.Commands) == l.Commands {
 		beyond(fault.New(fault.Refused, "", "more than %d refs in one push", l.Commands).WithHint("push the branch to deploy by itself, and the others in smaller groups; or ask an administrator to raise limits.max_commands"))
@@ -252,7 +252,7 @@ func readOptions(r *pktline.Reader, l Limits, req *Request, over error) error {
 		}
 		if err != nil && over != nil {
 			if cut(err) {
-				req.Commands = nil // nobody is there to be notified of them
+				req.Commands = nil // there is no client left to report to
 			}
 			return over
 		}
@@ -278,7 +278,7 @@ func readOptions(r *pktline.Reader, l Limits, req *Request, over error) error {
 	}
 }
 
-// cut reports whether the client is gone.
+// cut reports whether the client has disconnected.
 func cut(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 
 func readError(err error) error {
@@ -294,7 +294,7 @@ func readError(err error) error {
 	return fault.New(fault.Usage, "git protocol", "%w", err)
 }
 
-// ParseCommand parses "<old> <new> <ref>". The name of the ref is only checked for what a report can't carry.
+// ParseCommand parses "<old> <new> <ref>". The name of the ref is only checked for characters that a report can't contain.
 func ParseCommand(line string) (project.Change, error) {
 	if len(line) < 83 || line[40] != ' ' || line[81] != ' ' {
 		return project.Change{}, protocolError("%.120q is not a command", line)
@@ -322,20 +322,20 @@ type Options struct {
 	Set []project.Setting
 	// Force overwrites what was changed by hand.
 	Force bool
-	// AllowEmpty lets the push take the steps away.
+	// AllowEmpty allows the push to remove the steps.
 	AllowEmpty bool
-	// AllowMissing leaves out nodes that are not ready.
+	// AllowMissing skips nodes that are not ready.
 	AllowMissing bool
-	// Resume is the failed deployment to go on from; "last" is the last one.
+	// Resume is the failed deployment to resume; "last" means the last one.
 	Resume project.ID
 	// Notes are lines for the pusher about unknown options.
 	Notes []string
 }
 
-// KnownOptions lists what ParseOptions understands, for messages.
+// KnownOptions lists the options that ParseOptions accepts, for messages.
 const KnownOptions = "verbose, quiet, color, no-color, only=PROCEDURES, only_steps=STEPS, skip=PROCEDURES, set=KEY=VALUE, allow-empty, allow-missing, force, resume"
 
-// ParseOptions understands push options. An unknown one is a note; a known one with a value that cannot be is fault.Usage.
+// ParseOptions parses push options. An unknown one results in a note; a known one with an invalid value is fault.Usage.
 func ParseOptions(list []string) (Options, error) {
 	var o Options
 	var set []string
@@ -421,7 +421,7 @@ func optionFlag(name, value string) (bool, error) {
 	return false, fault.New(fault.Usage, "", "push option %s: %.40q is neither true nor false", name, value)
 }
 
-// settings parses the values of set=. Those that select procedures or steps are checked as the options of that name are.
+// settings parses the values of set=. Those that select procedures or steps are checked like the options of the same name.
 func settings(texts []string, sel *project.Selection) ([]project.Setting, error) {
 	var picked project.Selection
 	set, err := project.ParseSettings(texts, &picked)

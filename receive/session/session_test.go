@@ -93,7 +93,7 @@ func TestReadRequest(t *testing.T) {
 	}
 }
 
-// What is beyond a limit is read on to the end, so that each command can be reported; what never ends is not.
+// A request beyond a limit is read to its end, so that each command can be reported, unless it never ends.
 func TestReadRequestBeyondLimits(t *testing.T) {
 	l := session.Limits{Commands: 3, Options: 2, OptionBytes: 10, Shallow: 2}
 	four := []string{z + " " + b + " refs/a\x00push-options", z + " " + b + " refs/b", z + " " + b + " refs/c", z + " " + b + " refs/d", "0000"}
@@ -248,7 +248,7 @@ func TestExplain(t *testing.T) {
 	require.Contains(t, es[1].Text, "ID-1")
 }
 
-// What a pusher reads of a refusal holds no line of another's, and nothing that is not seen.
+// A refusal shown to a pusher contains no line injected by others, and no invisible characters.
 func TestEveryCharacterOfARefusalIsSeen(t *testing.T) {
 	x := testutil.Hostile
 	var out bytes.Buffer
@@ -267,7 +267,7 @@ func TestEveryCharacterOfARefusalIsSeen(t *testing.T) {
 	}
 }
 
-// certificate is a push certificate as git sends it, but for its signature.
+// certificate is a push certificate as git sends it, except for its signature.
 var certificate = []string{
 	"push-cert\x00report-status push-options\n", "certificate version 0.1\n", "pusher key 1700000000 +0000\n", "pushee ssh://x/app\n", "nonce 1-2\n", "push-option verbose\n", "\n",
 	z + " " + b + " refs/heads/x\n", "-----BEGIN SSH SIGNATURE-----\n", "AAAA\n", "-----END SSH SIGNATURE-----\n", "push-cert-end\n",

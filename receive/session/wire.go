@@ -12,8 +12,8 @@ import (
 	"corpus-git/git/pktline"
 )
 
-// wire carries everything to the client after the advertisement: progress and report, on a side-band where the client supports it, else
-// progress on standard error and the report as it is. It may be used by any goroutine.
+// wire carries everything to the client after the advertisement: progress and report, on a side-band if the client supports it,
+// otherwise progress on standard error and the report as it is. It may be used by any goroutine.
 type wire struct {
 	mux  *pktline.Mux // nil without side-band
 	out  io.Writer
@@ -43,7 +43,7 @@ func (w *wire) Write(p []byte) (int, error) {
 	return w.errw.Write(p)
 }
 
-// keepalive sends an empty packet whenever nothing was sent for every, until ctx ends. It needs a side-band.
+// keepalive sends an empty packet whenever nothing was sent for the time every, until ctx ends. It needs a side-band.
 func (w *wire) keepalive(ctx context.Context, every time.Duration) {
 	if w.mux == nil || every <= 0 {
 		return

@@ -11,14 +11,14 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// MaxCertificate limits the text of a certificate: it stays with the record of its deployment.
+// MaxCertificate limits the text of a certificate: it is kept with the record of its deployment.
 const MaxCertificate = 64 << 10
 
-// Certificate is a push certificate. Nothing in it counts before it was verified.
+// Certificate is a push certificate. Nothing in it counts before it has been verified.
 type Certificate struct {
-	// Text is all of it, Payload what was signed, Signature the rest.
+	// Text is the whole certificate, Payload what was signed, Signature the rest.
 	Text, Payload, Signature string
-	// Pusher is who the client says it is, Pushee the address that it pushes to, "" if it does not say.
+	// Pusher is the identity that the client claims, Pushee the address that it pushes to, "" if it sends none.
 	Pusher, Pushee string
 	Nonce          string
 	Options        []string
@@ -33,10 +33,10 @@ func NewNonce(now time.Time) string {
 	return fmt.Sprintf("%d-%s", now.Unix(), hex.EncodeToString(b[:]))
 }
 
-// The headers of a certificate. A header that is not known is ignored, as git does; git writes none.
+// The headers of a certificate. Unknown headers are ignored, as in git; git writes none.
 const version = "certificate version 0.1"
 
-// signatureBegins are the lines with which git recognises signatures (gpg-interface.c).
+// signatureBegins lists the lines by which git recognises signatures (gpg-interface.c).
 var signatureBegins = []string{"-----BEGIN PGP SIGNATURE-----", "-----BEGIN PGP MESSAGE-----", "-----BEGIN SIGNED MESSAGE-----", "-----BEGIN SSH SIGNATURE-----"}
 
 func beginsSignature(line string) bool {
@@ -48,7 +48,7 @@ func beginsSignature(line string) bool {
 	return false
 }
 
-// ParseCertificate reads a certificate as it came between push-cert and push-cert-end. The error is fault.Usage.
+// ParseCertificate reads a certificate as received between push-cert and push-cert-end. Errors are fault.Usage.
 func ParseCertificate(text string) (*Certificate, error) {
 	bad := func(format string, args ...any) (*Certificate, error) {
 		return nil, fault.New(fault.Usage, "push certificate", format, args...)

@@ -16,10 +16,10 @@ import (
 	"corpus-git/project/demands"
 )
 
-// gpgTime is how long gpg may take.
+// gpgTime is the time limit for gpg.
 const gpgTime = 30 * time.Second
 
-// openpgp verifies a signature with gpg(1) and the operator's keyring. It gets no key from elsewhere.
+// openpgp verifies a signature with gpg(1) and the operator's keyring. It fetches no keys from elsewhere.
 func (v *Verifier) openpgp(ctx context.Context, payload []byte, sig string) (s demands.Signature, err error) {
 	home := v.Settings().GPGHome
 	if home == "" {
@@ -68,7 +68,7 @@ func readStatus(status string, exit int, told string) (s demands.Signature, err 
 			}
 		case "VALIDSIG":
 			if valid++; len(f) > 2 {
-				s.Key = f[len(f)-1] // of the primary key, where it is given
+				s.Key = f[len(f)-1] // that of the primary key, if it is given
 				if len(f) < 12 {
 					s.Key = f[2]
 				}

@@ -9,8 +9,8 @@ import (
 	"corpus-git/git/object"
 )
 
-// Split separates the signature of a commit or a tag from what was signed. signature is "" for one that is not signed. Of a commit it is the header gpgsig,
-// whose further lines begin with a space; of a tag the end of its message. Source: git's commit.c (parse_buffer_signed_by_header) and tag.c.
+// Split separates the signature of a commit or a tag from what was signed. signature is "" for an unsigned object. In a commit it is the header gpgsig,
+// whose continuation lines begin with a space; in a tag it is the end of the message. Source: git's commit.c (parse_buffer_signed_by_header) and tag.c.
 func Split(t plumbing.ObjectType, data []byte) (payload []byte, signature string, err error) {
 	switch t {
 	case plumbing.CommitObject:
@@ -21,7 +21,7 @@ func Split(t plumbing.ObjectType, data []byte) (payload []byte, signature string
 	return nil, "", fmt.Errorf("%w: a %s has no signature", object.ErrCorrupt, t)
 }
 
-// splitCommit refuses a commit with two signatures: which of them a reader shows would be a choice.
+// splitCommit refuses a commit with two signatures: readers could differ in which of them they show.
 func splitCommit(data []byte) (payload []byte, signature string, err error) {
 	var sig []byte
 	found, in, other := 0, false, false
@@ -46,7 +46,7 @@ func splitCommit(data []byte) (payload []byte, signature string, err error) {
 			continue
 		}
 		if other = bytes.HasPrefix(line, []byte("gpgsig")) || other && line[0] == ' '; other {
-			continue // of another hash
+			continue // for another hash
 		}
 		payload = append(payload, line...)
 	}

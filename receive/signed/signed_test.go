@@ -23,7 +23,7 @@ import (
 	"corpus-git/receive/signed"
 )
 
-// run runs a program in a folder, with an environment of its own.
+// run runs a program in a folder, with its own environment.
 func run(t testing.TB, dir, stdin string, argv ...string) string {
 	c := exec.Command(argv[0], argv[1:]...)
 	c.Dir, c.Stdin = dir, strings.NewReader(stdin)
@@ -54,7 +54,7 @@ func (p people) Revoked(k ssh.PublicKey) (bool, error) {
 const rest = "pusher key 1700000000 +0000\npushee ssh://x/app\nnonce 1-abc\npush-option verbose\n\n" +
 	"0000000000000000000000000000000000000000 1111111111111111111111111111111111111111 refs/heads/master\n"
 
-// keys makes keys in a folder, and gives their fingerprints.
+// keys generates keys in a folder, and returns their fingerprints.
 func keys(t testing.TB, dir string, names ...string) map[string]string {
 	out := map[string]string{}
 	for _, n := range names {
@@ -124,7 +124,7 @@ func TestPushCertificates(t *testing.T) {
 		})
 	}
 
-	// What the operator revoked, or cannot be read, is not believed.
+	// A key that the operator revoked, or a file that cannot be read, is not trusted.
 	cert, err := signed.ParseCertificate(sign("listed", "git", payload))
 	require.NoError(t, err)
 	known["revoked"] = k["listed"]
@@ -148,7 +148,7 @@ func TestParseCertificateRefuses(t *testing.T) {
 	}
 }
 
-// Commits and tags that git signs are verified; of others it is said what is wrong with them.
+// Commits and tags that git signs are verified; for others the error says what is wrong.
 func TestObjects(t *testing.T) {
 	home := t.TempDir()
 	dir := home
@@ -193,7 +193,8 @@ func TestObjects(t *testing.T) {
 	require.ErrorIs(t, err, signed.ErrUnknown)
 }
 
-// With gpg and a keyring OpenPGP signatures are verified; a key that is not in it is unknown, and another text is refused.
+// With gpg and a keyring OpenPGP signatures are verified; a key that is not in it is unknown, and a different text is
+// refused.
 func TestOpenPGP(t *testing.T) {
 	if _, err := exec.LookPath("gpg"); err != nil {
 		t.Skip("no gpg")

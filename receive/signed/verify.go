@@ -21,10 +21,10 @@ import (
 	"corpus-git/project/demands"
 )
 
-// namespace is git's (gpg-interface.c).
+// namespace is the one that git uses (gpg-interface.c).
 const namespace = "git"
 
-// ErrUnknown is wrapped where a signature is good, and by nobody who is known here, or who may.
+// ErrUnknown is wrapped if a signature is good, but the signer is unknown here or has no permission.
 var ErrUnknown = errors.New("no key with permission")
 
 // Authority knows the principals; access.Store is one.
@@ -32,19 +32,19 @@ type Authority interface {
 	// Identify returns the principal of a key or a certificate that may log in.
 	Identify(ctx context.Context, o access.Offer) (who access.Identity, ok bool, err error)
 	Can(ctx context.Context, who access.Identity, name project.Name, want project.Right) (bool, error)
-	// Revoked reports whether a key must not be believed, whatever file lists it.
+	// Revoked reports whether a key must not be trusted, whatever file lists it.
 	Revoked(k ssh.PublicKey) (bool, error)
 }
 
-// Settings are the operator's.
+// Settings are the settings of the operator.
 type Settings struct {
-	// AllowedSigners is a file in the form of ssh-keygen's, "" for none. It is read for each signature, and believed for all projects.
+	// AllowedSigners is a file in the format of ssh-keygen's allowed signers, "" for none. It is read for each signature, and trusted for all projects.
 	AllowedSigners string
-	// GPGHome is the folder of a keyring of gpg(1), "" for none: each key in it is believed for all projects.
+	// GPGHome is the folder of a keyring of gpg(1), "" for none: each key in it is trusted for all projects.
 	GPGHome string
 }
 
-// Verifier verifies signatures. All fields are needed.
+// Verifier verifies signatures. All fields are required.
 type Verifier struct {
 	Access   Authority
 	Settings func() Settings
@@ -52,16 +52,16 @@ type Verifier struct {
 	Now      func() time.Time
 }
 
-// For says for what a signature is to count.
+// For says what a signature is verified for.
 type For struct {
 	Project project.Name
-	// Right is what the signer must hold on the project.
+	// Right is the permission that the signer must have on the project.
 	Right project.Right
-	// From is the address of who sent it, "" if nobody did: certificates may be limited to addresses.
+	// From is the address of the sender, "" if there is none: certificates may be limited to addresses.
 	From string
 }
 
-// Push verifies a push certificate for the push to which nonce was given. ErrUnknown is wrapped by the error where everything but the signer is right; every
+// Push verifies a push certificate for the push to which nonce was sent. The error wraps ErrUnknown if everything except the signer is valid; every
 // other error refuses the push.
 func (v *Verifier) Push(ctx context.Context, c *Certificate, nonce string, options []string, what For) (demands.Signature, error) {
 	bad := func(format string, args ...any) (demands.Signature, error) {
@@ -81,7 +81,7 @@ func (v *Verifier) Push(ctx context.Context, c *Certificate, nonce string, optio
 	return s, nil
 }
 
-// Object verifies the signature of a commit or a tag. One without is fault.Refused.
+// Object verifies the signature of a commit or a tag. An unsigned one is fault.Refused.
 func (v *Verifier) Object(ctx context.Context, id plumbing.Hash, t plumbing.ObjectType, data []byte, what For) (demands.Signature, error) {
 	payload, sig, err := Split(t, data)
 	if err != nil {
@@ -151,7 +151,7 @@ func (v *Verifier) ssh(ctx context.Context, payload []byte, text string, what Fo
 		WithHint("an administrator can add the key:  corpus-git key add NAME --user USER --file KEY.pub")
 }
 
-// listed looks a key up in the file of allowed signers. A file that cannot be read lets nothing be believed.
+// listed looks a key up in the file of allowed signers. If the file cannot be read, no key is trusted.
 func (v *Verifier) listed(k ssh.PublicKey) (string, bool, error) {
 	file := v.Settings().AllowedSigners
 	if file == "" {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// conn is the network connection beneath an SSH connection. It ignores the library's calls of SetDeadline, one before each read and write,
+// conn is the network connection beneath an SSH connection. It ignores the library's calls of SetDeadline, made before each read and write,
 // which would reset its own deadlines.
 type conn struct {
 	net.Conn
@@ -23,11 +23,11 @@ type conn struct {
 
 	kex           atomic.Bool // the peer has begun the key exchange
 	authenticated atomic.Bool
-	offered       atomic.Int32 // keys that were offered
+	offered       atomic.Int32 // number of keys that were offered
 	lastOffer     atomic.Pointer[string]
 
-	sessions    atomic.Int32 // that are open
-	running     atomic.Int32 // those that we have not closed
+	sessions    atomic.Int32 // open sessions
+	running     atomic.Int32 // sessions that we have not closed
 	keepalive   sync.Once
 	busy        atomic.Bool // it has had a session
 	limitLogged atomic.Bool // a session was refused because of the limit
@@ -35,7 +35,7 @@ type conn struct {
 	onClose     func()
 	ended       atomic.Pointer[string] // why we closed it
 	begun       time.Time
-	socket      syscall.RawConn // nil where it is not TCP
+	socket      syscall.RawConn // nil if it is not TCP
 }
 
 func newConn(nc net.Conn, l Limits) *conn {
@@ -46,10 +46,10 @@ func newConn(nc net.Conn, l Limits) *conn {
 	return c
 }
 
-// Read acknowledges received data at once, since the peer may wait for that. OpenSSH's client leaves Nagle's algorithm on: its second small
-// packet in a row is sent only when the first is acknowledged, which Linux delays by 40 ms (tcp(7), TCP_QUICKACK); a key exchange and a
-// login have one such pair each. The kernel resets the option, so it is set after each read. A full buffer means that more is coming, which
-// is acknowledged anyway.
+// Read acknowledges received data immediately, since the peer may wait for that. OpenSSH's client leaves Nagle's algorithm on: its second
+// small packet in a row is sent only when the first is acknowledged, which Linux delays by 40 ms (tcp(7), TCP_QUICKACK); a key exchange and
+// a login have one such pair each. The kernel resets the option, so it is set after each read. A full buffer means that more is coming,
+// which is acknowledged anyway.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 && c.socket != nil && (n < len(p) || !c.authenticated.Load()) {
@@ -91,7 +91,7 @@ func (c *conn) SetReadDeadline(time.Time) error { return nil }
 // SetWriteDeadline does nothing; see conn.
 func (c *conn) SetWriteDeadline(time.Time) error { return nil }
 
-// start sets the deadline until which the peer must have begun the key exchange.
+// start sets the deadline by which the peer must have begun the key exchange.
 func (c *conn) start() error {
 	return c.Conn.SetDeadline(c.begun.Add(min(c.limits.KeyExchange, c.limits.LoginGrace)))
 }
@@ -104,7 +104,7 @@ func (c *conn) exchanged() {
 	}
 }
 
-// loggedIn removes the deadline of the login: a first session must come within Idle. It reports whether this is the first time.
+// loggedIn removes the deadline of the login: the first session must begin within Idle. It reports whether this is the first time.
 func (c *conn) loggedIn() bool {
 	if !c.authenticated.CompareAndSwap(false, true) {
 		return false
@@ -114,7 +114,7 @@ func (c *conn) loggedIn() bool {
 	return true
 }
 
-// Write returns a peer that does not read WriteIdle to continue.
+// Write allows a peer that does not read WriteIdle to continue.
 func (c *conn) Write(p []byte) (int, error) {
 	in := c.authenticated.Load()
 	if in {
@@ -140,8 +140,8 @@ func (c *conn) Close() error {
 }
 
 // awaitClose waits for a client to close a session that has ended here, and disconnects one that does not; but not while another session
-// runs on the same connection: a multiplexing client (ssh_config(5), ControlMaster) closes a session only when its user has read all of its
-// output.
+// is running on the same connection: a multiplexing client (ssh_config(5), ControlMaster) closes a session only when its user has read all
+// of its output.
 func (c *conn) awaitClose(closed <-chan struct{}) {
 	tick := time.NewTicker(c.limits.Idle)
 	defer tick.Stop()
@@ -163,8 +163,8 @@ func (c *conn) awaitClose(closed <-chan struct{}) {
 	}
 }
 
-// watch sends the client a request every Keepalive (OpenSSH, PROTOCOL, "keepalive@openssh.com"), and closes the connection when one is not
-// answered. Any answer counts. From here on reading has no deadline.
+// watch sends the client a request every Keepalive (OpenSSH, PROTOCOL, "keepalive@openssh.com"), and closes the connection if one is not
+// answered. Any answer counts. From then on reading has no deadline.
 func (c *conn) watch(sc *gossh.ServerConn) {
 	c.keepalive.Do(func() {
 		c.busy.Store(true)

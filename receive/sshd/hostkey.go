@@ -19,9 +19,9 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// HostKey reads a host key of the server from path, or generates one if nothing is there; the public half is written to path.pub, for
-// known_hosts files. kind is ssh.KeyAlgoED25519, or ssh.KeyAlgoECDSA256 for clients that don't support that one. A new key is durable when
-// HostKey returns. A file that is not a usable key of that kind, or may be read by others, is an error: a host key is never replaced,
+// HostKey reads a host key of the server from path, or generates one if the file does not exist; the public half is written to path.pub,
+// for known_hosts files. kind is ssh.KeyAlgoED25519, or ssh.KeyAlgoECDSA256 for clients that don't support that one. A new key is durable
+// when HostKey returns. A file that is not a usable key of that kind, or may be read by others, is an error: a host key is never replaced,
 // because every client would then refuse to connect.
 func HostKey(f vfs.FS, path, kind string, random io.Reader) (signer ssh.Signer, made bool, err error) {
 	st, err := f.Lstat(path)
@@ -63,7 +63,7 @@ func HostKey(f vfs.FS, path, kind string, random io.Reader) (signer ssh.Signer, 
 	return signer, made, nil
 }
 
-// newKey makes a private key.
+// newKey generates a private key.
 func newKey(kind string, random io.Reader) (crypto.Signer, error) {
 	switch kind {
 	case ssh.KeyAlgoED25519:
@@ -104,7 +104,7 @@ func makeHostKey(f vfs.FS, path, kind string, random io.Reader) (err error) {
 	if cerr := h.Close(); err == nil {
 		err = cerr
 	}
-	// A link fails where a rename would replace what another process has just made.
+	// link(2) fails in the case in which a rename would replace what another process has just made.
 	if err == nil {
 		err = f.Link(tmp, path)
 	}

@@ -11,24 +11,26 @@ import (
 
 // Limits limits what clients may use. A zero field means its default.
 type Limits struct {
-	// Connections at a time, from all and from one source (an IPv4 address or an IPv6 /64). Defaults 1024 and 512.
+	// Connections is the maximum number of connections at a time, from all sources, PerSource from one source (an IPv4 address or an IPv6
+	// /64). Defaults 1024 and 512.
 	Connections, PerSource int
-	// Unauthenticated connections at a time, from all and from one source. Defaults 256 and 128.
+	// Unauthenticated is the maximum number of unauthenticated connections at a time, from all sources, UnauthenticatedPerSource from one
+	// source. Defaults 256 and 128.
 	Unauthenticated, UnauthenticatedPerSource int
-	// Sessions at a time on one connection. Default 10, as OpenSSH's MaxSessions.
+	// Sessions is the maximum number of sessions at a time on one connection. Default 10, as OpenSSH's MaxSessions.
 	Sessions int
-	// AuthTries is how many keys a client may offer. Default 6, as OpenSSH's MaxAuthTries.
+	// AuthTries is the number of keys that a client may offer. Default 6, as OpenSSH's MaxAuthTries.
 	AuthTries int
-	// Failures is how many connections of one source may fail to log in within Penalty; more are refused for as long. Defaults 30 and 1
-	// minute.
+	// Failures is the number of connections from one source that may fail to log in within Penalty; further ones are refused for the same
+	// time. Defaults 30 and 1 minute.
 	Failures int
 	Penalty  time.Duration
-	// LoginGrace is the time to log in, and KeyExchange the part of it in which a client must have begun the key exchange. Defaults 30 s
-	// and 10 s.
+	// LoginGrace is the time limit for the login, and KeyExchange the part of it within which a client must have begun the key exchange.
+	// Defaults 30 s and 10 s.
 	LoginGrace, KeyExchange time.Duration
 	// Idle is how long a connection may stay open after login without a session. Default 1 minute.
 	Idle time.Duration
-	// Keepalive is the interval of keepalive requests, and Answer how long one may stay without an answer. Defaults 15 s and 60 s.
+	// Keepalive is the interval of keepalive requests, and Answer how long one may remain unanswered. Defaults 15 s and 60 s.
 	Keepalive, Answer time.Duration
 	// ReadIdle is how long a session waits for input. Default 10 minutes: git sends nothing while it counts and compresses objects.
 	ReadIdle time.Duration
@@ -90,7 +92,7 @@ type admission struct {
 	all     count
 	sources map[string]*count
 	swept   time.Time
-	// waiting are the connections of each source that have not logged in, the oldest first, without those that are being closed.
+	// waiting holds the connections of each source that have not logged in, the oldest first, without those that are being closed.
 	waiting map[string][]*conn
 }
 
@@ -100,10 +102,10 @@ type count struct {
 	since         time.Time // of the first failure counted
 	told          time.Time // when a refused login was last reported
 	away          time.Time // when a refused connection was last reported
-	silent        int       // how many were refused since
+	silent        int       // number of refusals since then
 }
 
-// enter counts a new connection; why is the exceeded limit, with the key of the configuration. Where too many have not logged in, out is
+// enter counts a new connection; why is the exceeded limit, with the key of the configuration. If too many have not logged in, out is
 // one to close instead: a few silent sources must not lock out everybody.
 func (d *admission) enter(nc *conn) (why string, out *conn) {
 	d.mu.Lock()
@@ -135,8 +137,8 @@ func (d *admission) enter(nc *conn) (why string, out *conn) {
 	return "", out
 }
 
-// evictFor removes the oldest waiting connection of the source that has most of them from the list; of several such sources, the one whose
-// oldest is older. It returns nil if src would have more than any other with one more. d.mu is held.
+// evictFor removes from the list the oldest waiting connection of the source that has the most of them; of several such sources, the one
+// whose oldest connection is older. It returns nil if with one more src would have more than any other. d.mu is held.
 func (d *admission) evictFor(src string) *conn {
 	var most []*conn
 	for s, w := range d.waiting {
@@ -152,7 +154,7 @@ func (d *admission) evictFor(src string) *conn {
 	return oldest
 }
 
-// removeWaiting takes a connection out of the list. d.mu is held.
+// removeWaiting removes a connection from the list. d.mu is held.
 func (d *admission) removeWaiting(c *conn) {
 	w := d.waiting[c.source]
 	if i := slices.Index(w, c); i >= 0 {
@@ -165,7 +167,8 @@ func (d *admission) removeWaiting(c *conn) {
 	}
 }
 
-// countRefusal reports whether to log a refusal: the first of a source within a penalty. The number is of those that were not logged.
+// countRefusal reports whether to log a refusal: the first from a source within a penalty period. silent is the number of those that were
+// not logged.
 func (d *admission) countRefusal(src string) (silent int, report bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -193,8 +196,8 @@ func (d *admission) authenticated(nc *conn) {
 	d.removeWaiting(nc)
 }
 
-// leave counts a closed connection. failed says that it failed to log in; report reports whether to log that: the first of a source within
-// a penalty.
+// leave counts a closed connection. failed says that it failed to log in; report reports whether to log that: the first from a source
+// within a penalty period.
 func (d *admission) leave(nc *conn, authenticated, failed bool) (report bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -218,7 +221,7 @@ func (d *admission) leave(nc *conn, authenticated, failed bool) (report bool) {
 	return report
 }
 
-// of finds a source's count, dropping old failures. The map is cleaned so that it does not grow.
+// of finds a source's count, dropping old failures. It also cleans the map, so that it does not grow.
 func (d *admission) of(src string) *count {
 	now := d.now()
 	stale := func(t time.Time) bool { return !t.IsZero() && now.Sub(t).Abs() >= d.limits.Penalty }

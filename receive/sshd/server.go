@@ -28,9 +28,9 @@ type Handler interface {
 	Serve(ctx context.Context, s *Session) (exit int)
 }
 
-// Server is the SSH server. All exported fields are set before Serve and not changed after.
+// Server is the SSH server. All exported fields are set before Serve and not changed afterwards.
 type Server struct {
-	// HostKeys, Keys and Handler are needed. A client uses the first of HostKeys whose type it knows.
+	// HostKeys, Keys and Handler are required. A client uses the first of HostKeys whose type it supports.
 	HostKeys []gossh.Signer
 	Keys     Keys
 	Handler  Handler
@@ -41,14 +41,14 @@ type Server struct {
 	Version string
 	// Limits are the initial ones; SetLimits changes them.
 	Limits Limits
-	// Now is the clock; nil is time.Now. Network deadlines use the machine's.
+	// Now is the clock; nil means time.Now. Network deadlines use the machine's.
 	Now func() time.Time
-	// Log receives ends of connections and errors. The zero Logger is silent.
+	// Log receives messages about ended connections and errors. The zero Logger logs nothing.
 	Log zerolog.Logger
 	// RefusedLogin is called for a connection that offered keys and failed to log in: its address, the user, and the last key's
-	// fingerprint. A source is reported once within Limits.Penalty. nil is allowed.
+	// fingerprint. A source is reported once within Limits.Penalty. It may be nil.
 	RefusedLogin func(from, user, fingerprint string)
-	// LoggedIn is called for every login. nil is allowed.
+	// LoggedIn is called for every login. It may be nil.
 	LoggedIn func(access.Identity)
 
 	once      sync.Once
@@ -59,7 +59,7 @@ type Server struct {
 	lns       map[net.Listener]struct{}
 	conns     map[*conn]struct{}
 	sessions  int
-	empty     chan struct{} // closed when closing and no session runs
+	empty     chan struct{} // closed when the server is closing and no session is running
 }
 
 // ErrClosed is what Serve returns after Shutdown or Close.
@@ -79,7 +79,8 @@ func (s *Server) init() {
 	})
 }
 
-// SetLimits changes the limits at any time. Open connections keep their timeouts; the counts apply at once, and disconnect nobody.
+// SetLimits changes the limits at any time. Open connections keep their timeouts; the limits on counts apply immediately, and disconnect
+// nobody.
 func (s *Server) SetLimits(l Limits) {
 	s.init()
 	l = l.WithDefaults()
@@ -138,7 +139,7 @@ func (s *Server) serve(nc net.Conn) {
 		out.end("closed in favour of another one: too many connections that have not logged in, most of them from this address (limits.max_unauthenticated)")
 	}
 	if why != "" {
-		// Repeated failures of a source are logged once within the penalty.
+		// Repeated failures of a source are logged once within the penalty period.
 		level := zerolog.DebugLevel
 		silent, report := s.admission.countRefusal(c.source)
 		if report {
@@ -193,7 +194,7 @@ func (s *Server) left(c *conn) {
 
 type stateKey struct{}
 
-// state is the result of authentication, in the Permissions that belong to the verified key alone.
+// state is the result of authentication, in the Permissions, which belong to the verified key alone.
 type state struct {
 	id   access.Identity
 	conn *conn
@@ -205,8 +206,8 @@ func (s *Server) library(c *conn) *gliderssh.Server {
 	return &gliderssh.Server{
 		Version:     "corpus-git_" + s.Version,
 		HostSigners: s.hostSigners(c),
-		// This one must be set, or the library sets NoClientAuth. It only says whether to ask for a signature by the key;
-		// VerifiedPublicKeyCallback decides about the identity.
+		// This one must be set, or the library sets NoClientAuth. It only decides whether to request a signature by the key;
+		// VerifiedPublicKeyCallback determines the identity.
 		PublicKeyHandler: func(ctx gliderssh.Context, key gliderssh.PublicKey) bool {
 			c.offered.Add(1)
 			offer := access.Fingerprint(key) + "\x00" + ctx.User()
@@ -251,8 +252,8 @@ func (s *Server) library(c *conn) *gliderssh.Server {
 	}
 }
 
-// hostSigners returns the host keys for one connection, which is notified when one signs: then the client has sent its part of the key
-// exchange.
+// hostSigners returns the host keys for one connection, which is notified when one signs, since the client has then sent its part of the
+// key exchange.
 func (s *Server) hostSigners(c *conn) []gliderssh.Signer {
 	out := make([]gliderssh.Signer, len(s.HostKeys))
 	for i, k := range s.HostKeys {
@@ -311,7 +312,7 @@ func (s *Server) end() {
 }
 
 // Shutdown stops listening and refuses new sessions with "try again", waits until running sessions have ended, and then closes all
-// connections. When ctx ends first it closes them at once and returns ctx's error.
+// connections. If ctx ends first, it closes them immediately and returns ctx's error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.init()
 	s.mu.Lock()

@@ -22,15 +22,15 @@ import (
 
 // Terminal describes the client's terminal.
 type Terminal struct {
-	// Pty: the client asked for a terminal (ssh -t, or no command).
+	// Pty: the client requested a terminal (ssh -t, or no command).
 	Pty bool
 	// Term is its type; "" if unknown.
 	Term string
 	// Columns is its width; 0 if unknown.
 	Columns int
-	// Colour reports whether to use SGR sequences: CORPUS_COLOR says so, or there is a terminal and NO_COLOR is not set.
+	// Colour reports whether to use SGR sequences: CORPUS_COLOR requests them, or there is a terminal and NO_COLOR is not set.
 	Colour bool
-	// Screen is the terminal itself, as the client has it: in raw mode, without what Stdin and Stdout do. It is for a command that reads neither; nil without Pty.
+	// Screen is the client's terminal itself: in raw mode, without the processing of Stdin and Stdout. It is for a command that uses neither; nil without Pty.
 	Screen *terminal.Terminal
 }
 
@@ -39,9 +39,9 @@ type Session struct {
 	Identity access.Identity
 	// User is the name before the @; it has no meaning here.
 	User string
-	// Command is what the client asked to run, as one text; "" if it asked for a shell.
+	// Command is what the client requested to run, as one string; "" if it requested a shell.
 	Command string
-	// Subsystem is the subsystem that was asked for; "" for none.
+	// Subsystem is the requested subsystem; "" if there is none.
 	Subsystem string
 	// Env holds the variables that the client sent and that are allowed; see AllowedEnv.
 	Env      map[string]string
@@ -50,7 +50,7 @@ type Session struct {
 	// interrupt key ends the session's context.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Local is the address of this server that the client reached.
+	// Local is the address of this server that the client connected to.
 	Local string
 	sizes chan terminal.Size
 }
@@ -64,7 +64,7 @@ func AllowedEnv(name string) bool {
 	return false
 }
 
-// reasonGrace is how long a client that is disconnected has to read the reason.
+// reasonGrace is how long a client that is about to be disconnected has to read the reason.
 const reasonGrace = time.Second
 
 const (
@@ -90,7 +90,7 @@ func (s *Server) accept(sc *gossh.ServerConn, nch gossh.NewChannel) (st *state, 
 	}
 	c.sessions.Add(-1)
 	why := fmt.Sprintf("more than %d sessions on one connection (limits.max_sessions_per_connection)", c.limits.Sessions)
-	if c.limitLogged.CompareAndSwap(false, true) { // once is enough for the log
+	if c.limitLogged.CompareAndSwap(false, true) { // logged only once
 		s.Log.Info().Str("from", c.RemoteAddr().String()).Str("key", st.id.Name).Str("why", why).Msg("session refused")
 	}
 	_ = nch.Reject(gossh.ResourceShortage, why)
@@ -128,7 +128,7 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 	sess := &Session{Identity: st.id, User: sc.User(), Env: map[string]string{}, Local: sc.LocalAddr().String()}
 	done := make(chan bool, 1)
 	started := false
-	closed := make(chan struct{}) // by the client
+	closed := make(chan struct{}) // closed by the client
 	// over is called when our side has ended; the client closes its side in turn.
 	over := sync.OnceFunc(func() {
 		c.running.Add(-1)
@@ -186,7 +186,7 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 			_ = req.Reply(ok, nil)
 		}
 	}
-	// The client closed the channel, or is gone. The handler ends soon: its context has ended, and its writes fail.
+	// The client closed the channel, or disconnected. The handler ends soon: its context has ended, and its writes fail.
 	cancel()
 	_ = ch.Close()
 	if started {
@@ -202,7 +202,7 @@ func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch
 	out := &timedWriter{w: ch, end: end, limit: c.limits.WriteIdle}
 	errw := &timedWriter{w: ch.Stderr(), end: end, limit: c.limits.WriteIdle}
 	in := &timedReader{r: ch, limit: c.limits.ReadIdle, end: func(why string) {
-		// The client may still read: standard error is shown to its user. It is not waited for.
+		// The client may still read: standard error is shown to its user. This does not block.
 		stuck := time.AfterFunc(reasonGrace, func() { _ = ch.Close() })
 		_, _ = fmt.Fprintf(ch.Stderr(), "error: %s\n", why)
 		stuck.Stop()
@@ -227,7 +227,7 @@ func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch
 				}
 			}()
 			if s.LoggedIn != nil {
-				// In the background: writing a time to disk must not delay a push.
+				// In the background: writing a timestamp to disk must not delay a push.
 				noted := make(chan struct{})
 				go func() { defer close(noted); s.LoggedIn(sess.Identity) }()
 				defer func() { <-noted }()
@@ -238,15 +238,15 @@ func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch
 	out.finish()
 	errw.finish()
 	// All output, then the status, then the end of file (RFC 4254, 6.10 and 5.3). The end of file must be last: a client that has ended its
-	// own side closes the channel when it receives it (PuTTY does), and a status after that is never sent. Such a client takes a session
-	// without a status for a success.
+	// own side closes the channel when it receives it (PuTTY does), and a status after that is never sent. Such a client treats a session without a status as a
+	// success.
 	_, _ = ch.SendRequest("exit-status", false, binary.BigEndian.AppendUint32(nil, uint32(exit)))
 	_ = ch.CloseWrite()
 	_ = ch.Close()
 	return counted
 }
 
-// refuse tells a client why its command is not run, and gives the exit status.
+// refuse tells a client why its command is not run, and returns the exit status.
 func (s *Server) refuse(sess *Session, err error) int {
 	if s.Refuse != nil {
 		return s.Refuse(sess, err)
@@ -255,7 +255,7 @@ func (s *Server) refuse(sess *Session, err error) int {
 	return fault.ExitCode(err)
 }
 
-// setEnv keeps an allowed variable (RFC 4254, 6.4).
+// setEnv stores an allowed variable (RFC 4254, 6.4).
 func (sess *Session) setEnv(payload []byte) bool {
 	var kv struct{ Name, Value string }
 	if gossh.Unmarshal(payload, &kv) != nil || !AllowedEnv(kv.Name) || len(kv.Value) > maxEnv {
@@ -287,7 +287,7 @@ func (sess *Session) setPty(payload []byte) bool {
 	return true
 }
 
-// printableTerm returns the type of a terminal where it is one: it becomes a variable of what runs there.
+// printableTerm returns the type of a terminal if it is valid: it becomes an environment variable of the command.
 func printableTerm(name string) string {
 	if len(name) > 64 || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == '/' }) {
 		return ""
@@ -295,7 +295,7 @@ func printableTerm(name string) string {
 	return name
 }
 
-// resize notes a new size of the terminal (RFC 4254, 6.7), in place of one that nobody has taken.
+// resize records a new size of the terminal (RFC 4254, 6.7), replacing one that has not been read yet.
 func (sess *Session) resize(payload []byte) {
 	var p struct{ Columns, Rows, Width, Height uint32 }
 	if sess.sizes == nil || gossh.Unmarshal(payload, &p) != nil {
@@ -339,7 +339,7 @@ func payloadString(b []byte) (string, bool) {
 	return p.Value, true
 }
 
-// timedWriter ends the session when one write waits too long: a full window blocks a write for ever.
+// timedWriter ends the session when a write blocks for too long: a full window blocks a write forever.
 type timedWriter struct {
 	mu     sync.Mutex
 	w      io.Writer
@@ -371,7 +371,7 @@ func (t *timedWriter) finish() {
 	t.mu.Unlock()
 }
 
-// timedReader ends the session when no byte comes for too long.
+// timedReader ends the session when no input arrives for too long.
 type timedReader struct {
 	r     io.Reader
 	end   func(why string)

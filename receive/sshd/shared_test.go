@@ -21,7 +21,8 @@ import (
 	"corpus-git/receive/sshd"
 )
 
-// held is a handler whose session "hold" runs until goOn is closed, whose "flood" says more than a pipe holds, and which greets in the others.
+// held is a handler whose session "hold" runs until goOn is closed, whose "flood" writes more than a pipe holds, and which prints a greeting in the
+// others.
 func held(goOn chan struct{}) handler {
 	return func(ctx context.Context, s *sshd.Session) int {
 		switch s.Command {
@@ -41,11 +42,11 @@ func held(goOn chan struct{}) handler {
 	}
 }
 
-// Many short sessions on a connection that a long one shares: the timer that puts a client out which does not close its sessions must not be
-// left running by one that was closed, or it cuts the long one.
+// Many short sessions on a connection that a long one shares: the timer that disconnects a client that does not close its sessions must not be left
+// running by a closed session, or it would cut off the long one.
 func TestSharedConnectionIsNotCut(t *testing.T) {
 	goOn := make(chan struct{})
-	// Longer than a busy machine keeps a client from closing its session, which it would be cut for.
+	// Longer than a busy machine keeps a client from closing its session, for which it would be disconnected.
 	const idle = 3 * time.Second
 	// A session that its client has closed counts until its command has ended, which may take a while on a busy machine.
 	s := serve(t, sshd.Limits{Idle: idle, Sessions: 4001}, held(goOn))
@@ -113,7 +114,7 @@ func TestUnreadOutputDoesNotCutTheOthers(t *testing.T) {
 	unread, err := logs.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, logs.Start())
-	// It has come and is not read; many times the limits pass.
+	// The output has arrived and is not read; the limits are exceeded many times.
 	_, err = io.ReadFull(unread, make([]byte, 1))
 	require.NoError(t, err)
 	time.Sleep(time.Second)
@@ -125,8 +126,8 @@ func TestUnreadOutputDoesNotCutTheOthers(t *testing.T) {
 	_ = logs.Wait()
 }
 
-// The attack: two addresses with 128 connections each that print nothing, and that are opened again when they end, take all places of those that
-// have not logged in. Nobody else could log in (0 of 70). The source that has most of them makes room now.
+// The attack: two addresses with 128 connections each that print nothing, and that are opened again when they end, take all places for connections
+// that have not logged in. Nobody else could log in (0 of 70). Now the source that has the most of them loses one.
 func TestSilentConnectionsLockNobodyOut(t *testing.T) {
 	s := serve(t, sshd.Limits{}, hello)
 	stop := make(chan struct{})
@@ -173,7 +174,7 @@ func TestSilentConnectionsLockNobodyOut(t *testing.T) {
 	}
 }
 
-// Who makes room is the oldest of the source that has most of them, and whoever has as many as that gets no place at another's cost.
+// The oldest connection of the source with the most of them is closed, and a source that has as many gets no place at the expense of another.
 func TestTheLargestSourceMakesRoom(t *testing.T) {
 	var log lockedBuffer
 	s := serve(t, sshd.Limits{Unauthenticated: 4}, hello, func(s *sshd.Server) { s.Log = zerolog.New(&log) })
@@ -207,7 +208,7 @@ func TestTheLargestSourceMakesRoom(t *testing.T) {
 	require.Contains(t, first(from(3)), "corpus-git:", "as many as the largest: 2 of 127.0.0.3 would be more than 1 of the others")
 }
 
-// Who does not even begin the key exchange has less time than who has to answer whether the host's key is right.
+// A client that does not even begin the key exchange has less time than one whose user has to confirm the host key.
 func TestKeyExchangeGrace(t *testing.T) {
 	var log lockedBuffer
 	s := serve(t, sshd.Limits{KeyExchange: 200 * time.Millisecond, LoginGrace: time.Hour}, hello, func(s *sshd.Server) { s.Log = zerolog.New(&log) })

@@ -102,7 +102,7 @@ func hello(_ context.Context, s *sshd.Session) int {
 	return 0
 }
 
-// Setting a key callback only where the library's configuration is made leaves its NoClientAuth on: anybody would come in.
+// Setting a key callback only where the library's configuration is created leaves its NoClientAuth on: anybody would be let in.
 func TestNobodyComesInWithoutAKey(t *testing.T) {
 	s := serve(t, sshd.Limits{}, hello)
 	for name, auth := range map[string][]ssh.AuthMethod{
@@ -122,7 +122,7 @@ func TestNobodyComesInWithoutAKey(t *testing.T) {
 	require.Equal(t, "hello marie", string(out))
 }
 
-// A connection that says nothing, or dribbles, is ended at one deadline.
+// A connection that sends nothing, or only single bytes, is ended at one deadline.
 func TestLoginGrace(t *testing.T) {
 	s := serve(t, sshd.Limits{LoginGrace: 300 * time.Millisecond}, hello)
 	c, err := net.Dial("tcp", s.addr)
@@ -132,7 +132,7 @@ func TestLoginGrace(t *testing.T) {
 	defer close(stop)
 	go func() {
 		_, _ = io.WriteString(c, "SSH-2.0-slow\r\n")
-		for { // a byte now and then prolongs nothing
+		for { // a byte now and then does not extend the deadline
 			select {
 			case <-stop:
 				return
@@ -147,7 +147,7 @@ func TestLoginGrace(t *testing.T) {
 	require.False(t, errors.As(err, &ne) && ne.Timeout(), "the server hung up, not we")
 }
 
-// Who logged in and opens no session is not kept either; who has a session is.
+// A client that logged in and opens no session is disconnected, too; one with a session is kept.
 func TestIdleConnection(t *testing.T) {
 	goOn := make(chan struct{})
 	s := serve(t, sshd.Limits{Idle: 200 * time.Millisecond}, func(ctx context.Context, s *sshd.Session) int {
@@ -192,7 +192,7 @@ func TestConnectionsAreCapped(t *testing.T) {
 		require.Contains(t, read(dial()), "SSH-2.0-corpus-git_test")
 	}
 	require.Contains(t, read(dial()), "too many connections")
-	// Those that run are not harmed, and a place that is given up is free.
+	// Running sessions are not affected, and a place that is released is available.
 	sess, err := in.NewSession()
 	require.NoError(t, err)
 	out, err := sess.Output("x")
@@ -202,7 +202,7 @@ func TestConnectionsAreCapped(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.HasPrefix(read(dial()), "SSH-2.0") }, 20*time.Second, 20*time.Millisecond)
 }
 
-// Each bound on connections has its own words and its key.
+// Each limit on connections has its own message and key.
 func TestEveryCapIsNamed(t *testing.T) {
 	for want, l := range map[string]sshd.Limits{
 		"too many connections: 1 (limits.max_connections)":                                                          {Connections: 1},
@@ -253,7 +253,7 @@ func TestGuessersArePutOff(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Limits change while the server runs: for who comes from then on.
+// Limits can change while the server is running, and apply to new connections.
 func TestSetLimits(t *testing.T) {
 	s := serve(t, sshd.Limits{Sessions: 1}, hello)
 	old := s.dial(t)
@@ -291,7 +291,7 @@ func TestEndedConnectionsAreLogged(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.Contains(log.String(), "limits.idle_timeout") }, 20*time.Second, 5*time.Millisecond)
 }
 
-// A peer that takes nothing off the line any more, though the channel's window is open, holds a connection no longer than a write may take.
+// A peer that no longer reads from the network, although the channel's window is open, holds a connection no longer than a write may take.
 func TestLineThatIsNotRead(t *testing.T) {
 	var log lockedBuffer
 	ended := make(chan error, 1)
@@ -391,7 +391,7 @@ func TestSessionsAreCapped(t *testing.T) {
 	}, 20*time.Second, 5*time.Millisecond)
 }
 
-// The context of a session ends with its channel, though the connection lives on; the end of its input is no end.
+// The context of a session ends with its channel, although the connection stays open; the end of its input does not end it.
 func TestContextEndsWithTheChannel(t *testing.T) {
 	ended := make(chan struct{})
 	eof := make(chan struct{})
@@ -437,7 +437,8 @@ func TestSignalEndsTheContext(t *testing.T) {
 	require.Equal(t, 7, ee.ExitStatus())
 }
 
-// A client that closes the channel at the end of the output, as PuTTY's plink does once its own input has ended, has had the status by then.
+// A client that closes the channel at the end of the output, as PuTTY's plink does once its own input has ended, has received the status by
+// then.
 func TestStatusComesBeforeTheEndOfFile(t *testing.T) {
 	s := serve(t, sshd.Limits{}, func(_ context.Context, s *sshd.Session) int {
 		_, _ = io.Copy(io.Discard, s.Stdin)
@@ -453,7 +454,7 @@ func TestStatusComesBeforeTheEndOfFile(t *testing.T) {
 	out, err := io.ReadAll(ch)
 	require.NoError(t, err)
 	require.Equal(t, "out", string(out))
-	// What came before the end of file is in the queue now; a status that is still to come doesn't.
+	// What was sent before the end of file is in the queue now; a later status is not.
 	select {
 	case req := <-reqs:
 		require.NotNil(t, req, "the channel was closed without a status")
@@ -465,7 +466,7 @@ func TestStatusComesBeforeTheEndOfFile(t *testing.T) {
 	_ = ch.Close()
 }
 
-// frozen is a network connection that stops giving what it reads, as a client that was stopped.
+// frozen is a network connection that stops returning what it reads, like a stopped client.
 type frozen struct {
 	net.Conn
 	stop chan struct{}
@@ -501,7 +502,7 @@ func (s *server) dialFrozen(t *testing.T) (*ssh.Client, *frozen) {
 	return c, f
 }
 
-// A client that was stopped answers nothing any more: it is found by a question that stays without an answer.
+// A stopped client no longer answers: it is detected by an unanswered keepalive.
 func TestKeepaliveFindsTheDead(t *testing.T) {
 	began, ended := make(chan struct{}), make(chan struct{})
 	var log lockedBuffer
@@ -523,7 +524,7 @@ func TestKeepaliveFindsTheDead(t *testing.T) {
 	}, 20*time.Second, 5*time.Millisecond)
 }
 
-// A client that answers and does not read holds up its own session only, and not for ever.
+// A client that answers and does not read blocks only its own session, and not forever.
 func TestSlowReaderIsEnded(t *testing.T) {
 	ended := make(chan error, 1)
 	s := serve(t, sshd.Limits{WriteIdle: 200 * time.Millisecond}, func(ctx context.Context, s *sshd.Session) int {
@@ -571,7 +572,7 @@ func TestSilentInputIsEnded(t *testing.T) {
 	require.Equal(t, "error: no data received for 100ms (limits.read_timeout)\n", stderr.String(), "who typed the command reads why it ended")
 }
 
-// A session in which no command comes is put out, and the log tells the limit; so it does of the first session too many on a connection.
+// A session without a command is ended, and the log names the limit; the first session over the limit on a connection is logged as well.
 func TestSessionsWithoutACommandAreLogged(t *testing.T) {
 	var log lockedBuffer
 	s := serve(t, sshd.Limits{Idle: 100 * time.Millisecond, Sessions: 1}, hello, func(s *sshd.Server) { s.Log = zerolog.New(&log) })
@@ -752,7 +753,8 @@ func TestHostKey(t *testing.T) {
 	}
 }
 
-// A client without ed25519 (JGit without BouncyCastle) finds a key that it knows, and each client takes the one that it has been told.
+// A client without ed25519 (JGit without BouncyCastle) finds a key that it supports, and each client uses the one that it was configured
+// with.
 func TestEveryHostKeyServes(t *testing.T) {
 	dir := t.TempDir()
 	var keys []ssh.Signer

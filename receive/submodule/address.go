@@ -14,13 +14,13 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// Kind is how an address is reached.
+// Kind says how an address is accessed.
 type Kind uint8
 
 const (
-	// Relative addresses lead from another one: see Address.Join.
+	// Relative addresses are relative to another one: see Address.Join.
 	Relative Kind = iota
-	// Local is a project of this server.
+	// Local is a project on this server.
 	Local
 	// HTTP is https or http.
 	HTTP
@@ -40,7 +40,7 @@ type Address struct {
 	query  string
 }
 
-// maxURL bounds a URL, as most servers do.
+// maxURL limits the length of a URL, as most servers do.
 const maxURL = 2048
 
 var helper = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9+.-]*::`)
@@ -81,7 +81,7 @@ func ParseAddress(raw string) (Address, error) {
 		a.Kind = HTTP
 	case "ssh", "git+ssh", "ssh+git":
 		a.Kind, a.scheme = SSH, "ssh"
-		// ssh://host/~user/x is ~user/x there, as in git.
+		// ssh://host/~user/x means ~user/x there, as in git.
 		if strings.HasPrefix(a.path, "/~") {
 			a.path = a.path[1:]
 		}
@@ -141,7 +141,7 @@ func scpLike(raw string, bad func(string, ...any) (Address, error)) (Address, er
 
 func control(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }
 
-// LocalAddress returns a repository of this server by its path, as a client's remote would name it.
+// LocalAddress returns the address of a repository of this server by its path, as in a client's remote.
 func LocalAddress(path string) Address { return Address{Kind: Local, path: path} }
 
 // Path returns the path on the server; for a Local address the input of receive.ParsePath.
@@ -153,7 +153,7 @@ func (a Address) Host() string {
 	return u.Hostname()
 }
 
-// HostPort returns the host with its port, the protocol's own where the URL has none.
+// HostPort returns the host with its port, or the protocol's default port if the URL has none.
 func (a Address) HostPort() string {
 	u := url.URL{Host: a.host}
 	port := u.Port()

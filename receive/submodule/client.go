@@ -27,7 +27,7 @@ type transport interface {
 // ask is a request to a server.
 type ask struct {
 	commit plumbing.Hash
-	// have are commits that exist here with their trees, shallow those without their parents.
+	// have are commits that exist here with their trees, shallow those that exist without their parents.
 	have, shallow []plumbing.Hash
 	// all asks for every branch and tag, with history.
 	all bool
@@ -50,7 +50,7 @@ func (e *notGivenError) Error() string { return "the server does not provide the
 // errNoRefs reports that the repository is empty.
 var errNoRefs = errors.New("the repository is empty")
 
-// maxAdvertised bounds the lines of an advertisement, and maxAdvertisedBytes their bytes.
+// maxAdvertised limits the lines of an advertisement, and maxAdvertisedBytes their bytes.
 const (
 	maxAdvertised      = 1_000_000
 	maxAdvertisedBytes = 256 << 20
@@ -68,11 +68,12 @@ type client struct {
 type remoteRef struct {
 	name string
 	hash plumbing.Hash
-	// peeled is the commit that an annotated tag leads to, zero where the server did not say.
+	// peeled is the commit that an annotated tag points to, zero if the server did not send it.
 	peeled plumbing.Hash
 }
 
-// connect dials, and reads what the server can do. A silent server is abandoned when ctx ends. The caller calls hangUp.
+// connect dials, and reads the server's capabilities. A silent server is abandoned when ctx ends. The caller calls
+// hangUp.
 func connect(ctx context.Context, dial func(context.Context) (transport, error), agent string) (c *client, hangUp func(), err error) {
 	t, err := dial(ctx)
 	if err != nil {
@@ -91,7 +92,7 @@ func connect(ctx context.Context, dial func(context.Context) (transport, error),
 	return c, hangUp, nil
 }
 
-// start reads what the server can do and, in protocols 0 and 1, what it has.
+// start reads the server's capabilities and, in protocols 0 and 1, its refs.
 func (c *client) start(ctx context.Context) error {
 	br, err := c.t.open(ctx)
 	if err != nil {
@@ -130,7 +131,7 @@ func (c *client) start(ctx context.Context) error {
 	}
 }
 
-// ref notes one line of an advertisement or of ls-refs.
+// ref records one line of an advertisement or of ls-refs.
 func (c *client) ref(line string) {
 	f := strings.Fields(line)
 	if len(f) < 2 || !plumbing.IsHash(f[0]) {
@@ -157,7 +158,7 @@ func (c *client) ref(line string) {
 
 func (c *client) can(key string) bool { _, ok := c.caps[key]; return ok }
 
-// feature reports whether protocol 2's fetch has one.
+// feature reports whether the fetch command of protocol 2 has a feature.
 func (c *client) feature(name string) bool {
 	for f := range strings.FieldsSeq(c.caps["fetch"]) {
 		if f == name {
@@ -167,7 +168,7 @@ func (c *client) feature(name string) bool {
 	return false
 }
 
-// fetch requests and returns the pack, unread. The error is a *notGivenError where fetching everything may work instead.
+// fetch requests and returns the pack, unread. The error is a *notGivenError if fetching everything may work instead.
 func (c *client) fetch(ctx context.Context, q ask) (*answer, error) {
 	if f, ok := c.caps["object-format"]; ok && f != "sha1" {
 		return nil, fmt.Errorf("its object format is %.20s; only sha1 is supported", f)
@@ -261,7 +262,7 @@ func send(w *pktline.Writer, lines []string) error {
 	return w.Flush()
 }
 
-// boundary notes a line of shallow-info.
+// boundary records a line of shallow-info.
 func (a *answer) boundary(line string) {
 	key, value, _ := strings.Cut(line, " ")
 	if !plumbing.IsHash(value) {
@@ -303,7 +304,7 @@ func (c *client) lsRefs(ctx context.Context, prefixes ...string) error {
 	}
 }
 
-// fetch0 is fetch in protocols 0 and 1. Without multi_ack the server answers with the first common have, or none.
+// fetch0 is fetch for protocols 0 and 1. Without multi_ack the server answers with the first common have, or none.
 func (c *client) fetch0(ctx context.Context, q ask) (*answer, error) {
 	wants := []plumbing.Hash{q.commit}
 	if q.all {
@@ -396,7 +397,7 @@ func (c *client) request0(q ask, wants []plumbing.Hash, band string, deepen bool
 	return b.Bytes(), errors.Join(errs...)
 }
 
-// answerLine reads a line of what the server answers to a fetch; an ERR line is a notGivenError, an early end errHungUp.
+// answerLine reads a line of the server's answer to a fetch; an ERR line is a notGivenError, an early end is errHungUp.
 func answerLine(r *pktline.Reader) (pktline.Kind, string, error) {
 	kind, line, err := r.Line()
 	var said *pktline.ErrorLine
@@ -406,7 +407,7 @@ func answerLine(r *pktline.Reader) (pktline.Kind, string, error) {
 	return kind, line, cut(err)
 }
 
-// cut is the error for an early end.
+// cut returns the error for an early end.
 func cut(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errHungUp
@@ -414,5 +415,5 @@ func cut(err error) error {
 	return err
 }
 
-// errHungUp is the end of a connection in the middle.
+// errHungUp reports that a connection ended too early.
 var errHungUp = errors.New("the server closed the connection")

@@ -19,16 +19,16 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// Copier copies what one ref of another repository leads to, with its history, into a repository that others fetch from. Its fields are set
+// Copier copies what one ref of another repository points to, with its history, into a repository from which others fetch. Its fields are set
 // before use.
 type Copier struct {
-	// HTTP asks web servers; its CheckRedirect is replaced.
+	// HTTP is used for web servers; its CheckRedirect is replaced.
 	HTTP http.Client
-	// Home is the folder whose .ssh has the key and the known hosts for ssh; "" has none.
+	// Home is the folder whose .ssh has the key and the known hosts for ssh; "" means none.
 	Home string
 	// Agent is our name and version.
 	Agent string
-	// Limits bound each pack, Timeout each copy: default 10 minutes.
+	// Limits limits each pack, Timeout each copy: default 10 minutes.
 	Limits  pack.Limits
 	Timeout time.Duration
 	// ID names quarantines.
@@ -41,18 +41,19 @@ type Ref struct {
 	Hash plumbing.Hash
 }
 
-// Wanted is what Copy copies: an object, and the name of the ref that leads to it there, "" for a commit that is named by its hash.
+// Wanted is what Copy copies: an object, and the name of the ref that points to it there, "" for a commit that is given by its hash.
 type Wanted struct {
 	Ref    string
 	Object plumbing.Hash
 }
 
-// Pinned is the branch that leads to the commit of what Copy copied, and the branch of HEAD.
+// Pinned is the branch that points to the commit that Copy copied, and the branch of HEAD.
 const Pinned = "refs/heads/pinned"
 
-// Copy makes the bare repository dir hold what choose selects of the refs at an address, and nothing else: the ref itself and Pinned. check is
-// called with the object before any ref moves. Objects that are here are not fetched again. What Copy returns, the commit, is durable, and
-// complete: connected, and each object checked as those of a push. One Copy at a time for each dir; it clears what a crash left there.
+// Copy makes the bare repository dir contain what choose selects from the refs at an address, and nothing else: the ref itself and Pinned.
+// check is called with the object before any ref moves. Existing objects are not fetched again. The commit that Copy returns is durable and
+// complete: connected, and each object checked like those of a push. Only one Copy may run at a time for each dir; it removes what a crash
+// left there.
 func (c *Copier) Copy(ctx context.Context, dir string, a Address, choose func([]Ref) (Wanted, error), check func(plumbing.ObjectType, []byte) error) (w Wanted, commit plumbing.Hash, err error) {
 	if a.Kind == Local || a.Kind == Relative {
 		return w, commit, fault.New(fault.Refused, "", "%s is no address of another server", a)
@@ -83,7 +84,7 @@ func (c *Copier) into(ctx context.Context, r *repository, a Address, choose func
 	}
 	in, w, err := c.fetch(ctx, r, a, have, false, choose)
 	var not *notGivenError
-	if errors.As(err, &not) { // by its name only: with everything, it comes too
+	if errors.As(err, &not) { // requested by its name only: when everything is fetched, it is included
 		in, w, err = c.fetch(ctx, r, a, have, true, func([]Ref) (Wanted, error) { return w, nil })
 	}
 	if err != nil {
@@ -122,7 +123,7 @@ func (c *Copier) into(ctx context.Context, r *repository, a Address, choose func
 	return w, commit, r.show(before, w, commit)
 }
 
-// fetch asks for what choose selects. in is nil if it is here; the caller discards it otherwise.
+// fetch requests what choose selects. in is nil if that is stored already; otherwise the caller discards in.
 func (c *Copier) fetch(ctx context.Context, r *repository, a Address, have []plumbing.Hash, all bool, choose func([]Ref) (Wanted, error)) (in *store.Quarantine, w Wanted, err error) {
 	dial := (&Resolver{HTTP: c.HTTP, Home: c.Home, Agent: c.Agent}).dial(a, func(string) error { return nil })
 	cl, hangUp, err := connect(ctx, dial, c.Agent)
@@ -130,7 +131,7 @@ func (c *Copier) fetch(ctx context.Context, r *repository, a Address, have []plu
 		return nil, w, err
 	}
 	defer hangUp()
-	if cl.v2 && !all { // with all, fetch lists them
+	if cl.v2 && !all { // with all, fetch lists the refs
 		if err := cl.lsRefs(ctx, "refs/heads/", "refs/tags/"); err != nil {
 			return nil, w, err
 		}
@@ -155,7 +156,7 @@ func (c *Copier) fetch(ctx context.Context, r *repository, a Address, have []plu
 	return in, w, nil
 }
 
-// show makes the refs those of what was copied, in one step.
+// show sets the refs to those of what was copied, in one step.
 func (r *repository) show(before []refs.Ref, w Wanted, commit plumbing.Hash) error {
 	want := map[string]plumbing.Hash{Pinned: commit}
 	if w.Ref != "" {

@@ -5,8 +5,8 @@
 // a working copy (package checkout does), never runs a program, and moves no ref of a project's own repositories.
 //
 //   - Parse reads a .gitmodules, ParseAddress the URL of one entry, Address.Join a relative one.
-//   - Resolver.Tip and Resolver.Commit do the same for a recipe that is named by its URL; Keep forgets those that no release needs.
-//   - Resolver.Resolve looks every gitlink of a commit up that has an entry, and those of its submodules in turn; what is not here it fetches.
+//   - Resolver.Tip and Resolver.Commit do the same for a recipe that is given by its URL; Keep drops the commits that no release needs.
+//   - Resolver.Resolve looks up every gitlink of a commit that has an entry, and those of its submodules in turn; it fetches what is missing.
 //
 // # What is fetched from where
 //
@@ -15,25 +15,25 @@
 // Everything else is refused: file:// and paths (CVE-2022-39253), ext:: and other helpers (CVE-2015-7545), URLs that begin with '-'
 // (CVE-2017-1000117) or contain control characters.
 //
-// Protocol 2 is preferred, and 0 or 1 used with servers that don't support it: it fetches the one commit, without history, where the server
-// serves that, else all branches and tags. Sources: gitprotocol-v2(5), gitprotocol-pack(5), gitprotocol-http(5).
+// Protocol 2 is preferred, and 0 or 1 used with servers that don't support it: it fetches the one commit, without history, if the server
+// serves that, otherwise all branches and tags. Sources: gitprotocol-v2(5), gitprotocol-pack(5), gitprotocol-http(5).
 //
 // Maintain consolidates the repositories, and removes commits that neither refs of the project's repository (hidden ones of archives and
 // deployments included) nor its working copy need.
 //
 // # Invariants
 //
-// Received objects are checked as those of a push: the same limits, fsck and connectivity, in a quarantine. refs/corpus/commits/<id> in a
+// Received objects are checked like those of a push: the same limits, fsck and connectivity, in a quarantine. refs/corpus/commits/<id> in a
 // submodule's repository means that the commit and all of its tree exists; such a commit is never fetched again. Passwords in URLs are sent
-// to their server only, and appear in no message, log, name or file.
+// only to their server, and appear in no message, log, name or file.
 //
 // # Concurrency
 //
-// One fetching Resolve at a time for each folder of repositories, which the project's queue ensures. Any number of offline ones. Maintain
-// runs beside offline ones, and removes only while its caller says that there are none (Upkeep.Alone).
+// Only one fetching Resolve may run at a time for each folder of repositories, which the project's queue ensures, and any number of offline
+// ones. Maintain may run concurrently with offline ones, and removes only while its caller guarantees that there are none (Upkeep.Alone).
 //
 // # A crash
 //
-// It leaves a quarantine in a submodule's repository, removed by the next fetch there, or objects that nothing refers to, which the next
-// fetch fetches again. An interrupted Maintain leaves copies, or objects without a ref, which the next one removes.
+// A crash leaves a quarantine in a submodule's repository, removed by the next fetch there, or objects that nothing refers to, which the
+// next fetch fetches again. An interrupted Maintain leaves copies, or objects without a ref, which the next one removes.
 package submodule

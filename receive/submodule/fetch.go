@@ -19,7 +19,7 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// fetchFirst fetches a commit from the first of the addresses that leads to a repository.
+// fetchFirst fetches a commit from the first of the addresses at which there is a repository.
 func (w *walker) fetchFirst(at string, from []Address, h plumbing.Hash) (*repository, []Address, error) {
 	var first error
 	for _, a := range from {
@@ -42,7 +42,7 @@ func (w *walker) fetchFirst(at string, from []Address, h plumbing.Hash) (*reposi
 // errNowhere is the error for a relative URL that is not the path of a project.
 var errNowhere = errors.New("its relative URL does not name a project on this server")
 
-// dialer says how to reach an address. end is called when nothing is fetched from it any more.
+// dialer returns how to reach an address. end is called when nothing more is fetched from it.
 func (w *walker) dialer(a Address) (dial func(context.Context) (transport, error), bases []Address, end func(), err error) {
 	if a.Kind == Local {
 		none := fault.New(fault.Refused, "", "%w", errNowhere).
@@ -65,7 +65,7 @@ func (w *walker) dialer(a Address) (dial func(context.Context) (transport, error
 	return w.dial(a, w.allowed), []Address{a}, func() {}, nil
 }
 
-// dial reaches another server. allowed reports whether it may redirect to a host.
+// dial returns how to connect to another server. allowed reports whether it may redirect to a host.
 func (r *Resolver) dial(a Address, allowed func(string) error) func(context.Context) (transport, error) {
 	return func(ctx context.Context) (transport, error) {
 		switch a.Kind {
@@ -79,7 +79,7 @@ func (r *Resolver) dial(a Address, allowed func(string) error) func(context.Cont
 	}
 }
 
-// mirror is where else to look for what is at an address; ok is false if no mirror has it.
+// mirror returns the mirror of an address; ok is false if there is none for it.
 func (r *Resolver) mirror(a Address) (m Address, ok bool) {
 	if a.Kind == Local || a.Kind == Relative {
 		return m, false
@@ -92,7 +92,7 @@ func (r *Resolver) mirror(a Address) (m Address, ok bool) {
 		}
 		rest := url[len(from):]
 		if !strings.HasSuffix(rest, ".git") {
-			rest = strings.TrimRight(rest, "/") + ".git" // as mirrors name them
+			rest = strings.TrimRight(rest, "/") + ".git" // as in mirrors
 		}
 		to = strings.TrimSpace(to)
 		if x, err := ParseAddress(to + rest); err == nil && x.Kind != Relative {
@@ -102,13 +102,13 @@ func (r *Resolver) mirror(a Address) (m Address, ok bool) {
 	return m, ok
 }
 
-// fetchMirrored is fetchCommit of a repository, from the mirror of an address if there is one. done reports that the commit is here.
+// fetchMirrored is fetchCommit for a repository, from the mirror of an address if there is one. done reports whether the commit is stored now.
 func (w *walker) fetchMirrored(ctx context.Context, g *repository, what string, a Address, h plumbing.Hash) (done bool) {
 	m, ok := w.mirror(a)
 	if !ok {
 		return false
 	}
-	// The operator named the mirror: it may be asked, but sends nobody elsewhere.
+	// The operator configured the mirror: it may be contacted, but may not redirect to other hosts.
 	stay := func(host string) error {
 		if strings.EqualFold(host, m.Host()) {
 			return nil
@@ -122,7 +122,7 @@ func (w *walker) fetchMirrored(ctx context.Context, g *repository, what string, 
 	return err == nil
 }
 
-// allowed reports whether a host may be asked.
+// allowed reports whether a host may be contacted.
 func (w *walker) allowed(host string) error {
 	for _, h := range w.Hosts {
 		if strings.EqualFold(h, host) || strings.HasPrefix(h, "*.") && strings.HasSuffix(strings.ToLower(host), strings.ToLower(h[1:])) {
@@ -136,7 +136,7 @@ func (w *walker) allowed(host string) error {
 		WithHint("an administrator can add it to  submodules.hosts  in the server's configuration")
 }
 
-// fetch brings a commit from an address into its repository; what says for whom.
+// fetch fetches a commit from an address into its repository; what says what it is for.
 func (w *walker) fetch(what string, a Address, h plumbing.Hash, dial func(context.Context) (transport, error)) (*repository, error) {
 	dir := filepath.Join(w.Dir, a.key())
 	g, err := w.repository(dir)
@@ -160,7 +160,8 @@ func (w *walker) fetch(what string, a Address, h plumbing.Hash, dial func(contex
 	})
 }
 
-// within runs what talks to an address for at most a time, which defaults to defaultTimeout. Its error is a lateError where that is over, and plain.
+// within runs a function that communicates with an address, with a timeout that defaults to defaultTimeout. Its error is a lateError after the
+// timeout, and is passed through plain.
 func within(ctx context.Context, timeout time.Duration, a Address, f func(context.Context) error) error {
 	if timeout <= 0 {
 		timeout = defaultTimeout
@@ -199,7 +200,7 @@ func plain(err error, a Address) error {
 	return errors.New(printable.Clip(text, 200))
 }
 
-// lateError says that a fetch took longer than Resolver.Timeout.
+// lateError reports that a fetch took longer than Resolver.Timeout.
 type lateError time.Duration
 
 func (e lateError) Error() string { return fmt.Sprintf("not complete within %s", time.Duration(e)) }

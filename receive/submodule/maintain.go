@@ -19,39 +19,40 @@ import (
 
 // Upkeep says what Maintain may do.
 type Upkeep struct {
-	// Repack is what each repository gets. Its Prune is set by Maintain, where Grace is, and its ID names quarantines.
+	// Repack is applied to each repository. Its Prune is set by Maintain if Grace is set, and its ID names quarantines.
 	Repack store.Repack
-	// Grace is how old an object that nothing needs must be, and how long ago a commit must have been fetched or deployed last; 0 removes none.
+	// Grace is how old an object that nothing needs must be, and how long ago a commit must last have been fetched or deployed; 0 removes none.
 	Grace time.Duration
 	// Search reports whether to search for such objects in a repository; done is called after it. nil searches always.
 	Search func(dir string, done bool) (bool, error)
-	// Needed adds to keep, with Need, what the superproject needs of submodules. It is called once, and only if there is something to
-	// search for. nil keeps every commit whose ref exists.
+	// Needed adds to keep, with Need, the commits of submodules that the superproject needs. It is called once, and only if there is something
+	// to search for. nil keeps every commit whose ref exists.
 	Needed func(ctx context.Context, keep *Needs) error
-	// Alone calls its argument while nobody else uses the superproject's repository, and so none of these either, and if nothing was pushed
+	// Alone calls its argument while the superproject's repository, and therefore these, are not otherwise in use, and if nothing was pushed
 	// to it since Needed; otherwise it returns an error without calling it.
 	Alone func(context.Context, func() error) error
-	// Now is the clock; nil is time.Now.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
 // Maintained reports what Maintain did, or would do, to all repositories of a folder.
 type Maintained struct {
 	store.Maintained
-	// Repositories counts them, Expired the commits that are no longer kept, Searched the repositories in which objects were looked for
-	// that nothing needs.
+	// Repositories counts them, Expired the commits that are no longer kept, Searched the repositories in which unneeded objects were searched
+	// for.
 	Repositories, Expired, Searched int
 }
 
 // Changed reports whether anything was done, or would be.
 func (m Maintained) Changed() bool { return m.Maintained.Changed() || m.Expired > 0 }
 
-// expireAtOnce is how many refs are removed while the repositories are locked: each removal is synced.
+// expireAtOnce is the number of refs that are removed while the repositories are locked: each removal is synced.
 const expireAtOnce = 32
 
 // Maintain consolidates the repositories in a folder (see Resolver.Dir) as store.DB.Maintain does, and drops commits that nothing needs:
 // first their refs, so that a commit whose ref exists is complete, then the objects that no ref reaches. A commit that is needed later is
-// fetched again. The caller prevents deployments of the project meanwhile, or lets Repack.Pause report them. One at a time for each folder.
+// fetched again. The caller prevents deployments of the project meanwhile, or lets Repack.Pause report them. Only one may run at a time for
+// each folder.
 func Maintain(ctx context.Context, dir string, o Upkeep) (m Maintained, err error) {
 	dirs, err := Repositories(dir)
 	if err != nil {
@@ -100,7 +101,7 @@ type upkeep struct {
 	Upkeep
 	ctx   context.Context
 	dir   string
-	needs *Needs // nil before it was asked for
+	needs *Needs // nil before its first use
 }
 
 func (u *upkeep) one(dir string) (m Maintained, err error) {
@@ -202,7 +203,7 @@ func (u *upkeep) expire(g *repository) (gone []plumbing.Hash, err error) {
 	return done, nil
 }
 
-// boundary removes commits that are gone from the shallow file. git ignores such entries.
+// boundary removes from the shallow file commits that no longer exist. git ignores such entries.
 func (u *upkeep) boundary(g *repository) error {
 	old, err := g.shallow()
 	if err != nil || len(old) == 0 {
@@ -237,8 +238,8 @@ func newNeeds(dir string, now func() time.Time) *Needs {
 
 func (n *Needs) close() error { return n.w.set.Close() }
 
-// Add adds the commits that the gitlinks of a commit name, and those of their submodules that are here. A commit that does not exist, or whose
-// .gitmodules cannot be read, needs none: it could not be deployed.
+// Add adds the commits that the gitlinks of a commit name, and those of their submodules that are stored. A commit that does not exist, or
+// whose .gitmodules cannot be read, needs none, since it could not be deployed.
 func (n *Needs) Add(objs tree.Objects, commit plumbing.Hash) error {
 	if ok, err := objs.Has(commit); err != nil || !ok {
 		return err

@@ -16,7 +16,7 @@ import (
 	"corpus-git/receive/submodule"
 )
 
-// upkeep is a Maintain that keeps what the given commits of app need. hook, if set, is called wherever Maintain lets others go first.
+// upkeep is a Maintain that keeps what the given commits of app need. hook, if set, is called whenever Maintain yields to others.
 func (w *world) upkeep(hook func(), keep ...plumbing.Hash) submodule.Upkeep {
 	if hook == nil {
 		hook = func() {}
@@ -73,7 +73,7 @@ func (w *world) days(n int) (tops, libs []plumbing.Hash) {
 	return tops, libs
 }
 
-// complete checks that a commit is here, whole, without asking anybody; or that nothing of it is.
+// complete checks that a commit is stored completely, without contacting anybody; or that nothing of it is.
 func (w *world) complete(repo string, lib plumbing.Hash, day int, there bool) {
 	w.t.Helper()
 	rel, err := filepath.Rel(w.dir, repo)
@@ -95,7 +95,7 @@ func TestMaintain(t *testing.T) {
 	require.Len(t, dirs, 1)
 	repo := dirs[0]
 
-	// What was fetched or deployed a short while ago stays, needed or not; packs are consolidated.
+	// What was fetched or deployed recently is kept, needed or not; packs are consolidated.
 	m, err := submodule.Maintain(context.Background(), w.res.Dir, w.upkeep(nil, tops[7]))
 	require.NoError(t, err)
 	require.Equal(t, 8, m.Before.Packs)
@@ -111,7 +111,7 @@ func TestMaintain(t *testing.T) {
 	require.NoError(t, err)
 	w.here(set, 0, libs[3], "day 3")
 
-	// What would be done; nothing is.
+	// A dry run: nothing is done.
 	o := w.upkeep(nil, tops[6], tops[7])
 	o.Repack.DryRun = true
 	m, err = submodule.Maintain(context.Background(), w.res.Dir, o)
@@ -122,7 +122,7 @@ func TestMaintain(t *testing.T) {
 		w.complete(repo, h, i, true)
 	}
 
-	// Somebody uses them, or something came: nothing is removed.
+	// They are in use, or something was pushed: nothing is removed.
 	o = w.upkeep(nil, tops[6], tops[7])
 	busy := errors.New("busy")
 	o.Alone = func(context.Context, func() error) error { return busy }
@@ -159,7 +159,7 @@ func TestMaintain(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, m.Changed())
 
-	// What is gone is fetched again where it is wanted.
+	// What was removed is fetched again when it is needed.
 	w.said = nil
 	set, err = w.resolve(tops[0])
 	require.NoError(t, err)
@@ -171,7 +171,7 @@ func TestMaintain(t *testing.T) {
 	require.Equal(t, submodule.Maintained{}, m)
 }
 
-// TestMaintainNested: what a submodule's own submodules need stays too.
+// TestMaintainNested: what a submodule's own submodules need is kept, too.
 func TestMaintainNested(t *testing.T) {
 	w := newWorld(t)
 	s := w.smart(nil)
@@ -204,7 +204,7 @@ func TestMaintainNested(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, set.Modules)
 
-	// Of a superproject that is nowhere, or has none, nothing is needed.
+	// A superproject that does not exist, or has no submodules, needs nothing.
 	w.res.Offline = false
 	w.age()
 	m, err = submodule.Maintain(context.Background(), w.res.Dir, w.upkeep(nil, plumbing.NewHash("12"), plumbing.NewHash(w.git("app", "rev-list", "--max-parents=0", "HEAD"))))
@@ -215,12 +215,13 @@ func TestMaintainNested(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestMaintainCrash: a machine that stops at any point of a Maintain leaves whatever is needed, whole, and the next one ends the work.
+// TestMaintainCrash: a machine that stops at any point of a Maintain leaves everything that is needed complete, and the next one
+// finishes the work.
 func TestMaintainCrash(t *testing.T) {
 	w := newWorld(t)
 	tops, libs := w.days(6)
 	w.age()
-	// An entry of what is not here any more, as a crash before the last step leaves it.
+	// An entry for what is no longer stored, as a crash before the last step leaves it.
 	dirs, err := submodule.Repositories(w.res.Dir)
 	require.NoError(t, err)
 	f, err := os.OpenFile(filepath.Join(dirs[0], "shallow"), os.O_APPEND|os.O_WRONLY, 0)

@@ -11,22 +11,22 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// File is the name of the file that says where submodules come from.
+// File is the name of the file that lists submodules and their URLs.
 const File = ".gitmodules"
 
-// maxModules is the size of the largest .gitmodules that is read.
+// maxModules is the maximum size of a .gitmodules file, in bytes.
 const maxModules = 1 << 20
 
 // Module is one entry of a .gitmodules. Source: gitmodules(5).
 type Module struct {
-	// Name is the entry's, Path its place in the superproject, URL where it comes from: as written, and not checked but for Path.
+	// Name is the name of the entry, Path its path in the superproject, URL its source: as written, and unchecked except for Path.
 	Name, Path, URL string
 	// None reports that the entry says update = none: the submodule is not to be checked out.
 	None bool
 }
 
-// Parse reads a .gitmodules. Entries without a path or a URL are left out, as git does; so are those whose path cannot be a gitlink's.
-// Where two entries have the same path the last one counts. A file that is too large or does not parse is fault.Refused.
+// Parse reads a .gitmodules. Entries without a path or a URL are ignored, as in git; so are those whose path cannot be that of a
+// gitlink. If two entries have the same path, the last one counts. A file that is too large or does not parse is fault.Refused.
 func Parse(data []byte) ([]Module, error) {
 	if len(data) > maxModules {
 		return nil, fault.New(fault.Refused, File, "%d bytes exceed the limit of %d", len(data), maxModules)
@@ -57,7 +57,7 @@ func Parse(data []byte) ([]Module, error) {
 	return out, nil
 }
 
-// treePath reports whether a path can be one of a tree's.
+// treePath reports whether a path is valid in a tree.
 func treePath(p string) bool {
 	if p == "" || path.Clean(p) != p || path.IsAbs(p) || len(p) > 4095 {
 		return false

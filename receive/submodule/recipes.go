@@ -11,7 +11,8 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// Tip returns the commit that a revision means now in the repository of an address: a branch, else a tag. Errors are as those of Resolve.
+// Tip returns the commit that a revision now points to in the repository of an address: a branch, otherwise a tag. Errors are like those of
+// Resolve.
 func (r *Resolver) Tip(ctx context.Context, from, rev string) (plumbing.Hash, error) {
 	w := r.walker(ctx)
 	a, err := w.elsewhere(from)
@@ -26,8 +27,8 @@ func (r *Resolver) Tip(ctx context.Context, from, rev string) (plumbing.Hash, er
 	return h, w.failed(a, err)
 }
 
-// Commit opens the repository in which a commit of an address is, and fetches it if it is not here; the error of a missing one is
-// fault.Refused if r is Offline. The caller calls end. What was fetched is durable.
+// Commit opens the repository that has a commit of an address, and fetches the commit if it is missing; if r is Offline, a missing one is
+// fault.Refused. The caller calls end. What was fetched is durable.
 func (r *Resolver) Commit(ctx context.Context, from string, h plumbing.Hash) (objs tree.Objects, end func() error, err error) {
 	w := r.walker(ctx)
 	a, err := w.elsewhere(from)
@@ -54,8 +55,8 @@ func (r *Resolver) Commit(ctx context.Context, from string, h plumbing.Hash) (ob
 	return g.db, w.set.Close, nil
 }
 
-// Keep removes the refs of commits in a folder of repositories (see Resolver.Dir) that keep does not want; Maintain then removes their objects.
-// Nobody fetches meanwhile.
+// Keep removes the refs of commits in a folder of repositories (see Resolver.Dir) for which keep returns false; Maintain then removes their
+// objects. Nothing may be fetched meanwhile.
 func Keep(dir string, keep func(plumbing.Hash) bool) error {
 	dirs, err := Repositories(dir)
 	if err != nil {
@@ -91,7 +92,7 @@ func (w *walker) elsewhere(from string) (Address, error) {
 	return a, err
 }
 
-// failed says which address an error is about.
+// failed adds to an error the address that it is about.
 func (w *walker) failed(a Address, err error) error {
 	if err == nil {
 		return nil

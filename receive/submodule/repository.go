@@ -21,13 +21,13 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// commitRefs begins the refs that say which commits are here with all of their trees.
+// commitRefs is the prefix of the refs that record which commits are stored with all of their trees.
 const commitRefs = "refs/corpus/commits/"
 
-// shallowFile names the commits that are here without their parents: gitrepository-layout(5).
+// shallowFile lists the commits that are stored without their parents: gitrepository-layout(5).
 const shallowFile = "shallow"
 
-// maxHave is how many commits a server is told that we have.
+// maxHave is the maximum number of commits that we tell a server we have.
 const maxHave = 32
 
 // repository is the bare repository of one address.
@@ -37,7 +37,8 @@ type repository struct {
 	refs *refs.Store
 }
 
-// openRepository opens one that exists; nil if it does not. sweep removes what a crash left: its caller is the only one who fetches.
+// openRepository opens an existing repository; nil if it does not exist. sweep removes what a crash left: its caller must be the
+// only one that fetches.
 func openRepository(dir string, sweep bool, now func() time.Time) (*repository, error) {
 	if _, err := os.Stat(filepath.Join(dir, "HEAD")); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -60,7 +61,7 @@ func openRepository(dir string, sweep bool, now func() time.Time) (*repository, 
 	return r, err
 }
 
-// makeRepository makes the repository at dir, whose folder's mode is that of the folder of repositories, and opens it.
+// makeRepository creates the repository at dir, with the mode of the folder of repositories, and opens it.
 func makeRepository(dir string, mode uint32, now func() time.Time) (*repository, error) {
 	f := vfs.OS{}
 	if err := f.Mkdir(filepath.Dir(dir), mode); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -78,13 +79,13 @@ func makeRepository(dir string, mode uint32, now func() time.Time) (*repository,
 	return openRepository(dir, true, now)
 }
 
-// has reports whether the commit is here with all of its tree.
+// has reports whether the commit is stored with all of its tree.
 func (r *repository) has(commit plumbing.Hash) (bool, error) {
 	h, err := r.refs.Get(commitRefs + commit.String())
 	return err == nil && h == commit, err
 }
 
-// usedAfter is how old the time of a commit's last use gets before it is noted again.
+// usedAfter is how old the recorded time of a commit's last use may become before it is updated.
 const usedAfter = time.Hour
 
 // use records that a commit is deployed now, as the time of its ref. Maintain keeps recently used ones.
@@ -97,7 +98,7 @@ func (r *repository) use(commit plumbing.Hash, now time.Time) error {
 	return os.Chtimes(name, now, now)
 }
 
-// commits returns those that are here.
+// commits returns the stored commits.
 func (r *repository) commits() ([]plumbing.Hash, error) {
 	list, err := r.refs.List(commitRefs)
 	var out []plumbing.Hash
@@ -109,7 +110,7 @@ func (r *repository) commits() ([]plumbing.Hash, error) {
 	return out, err
 }
 
-// shallow returns the commits that are here without their parents.
+// shallow returns the commits that are stored without their parents.
 func (r *repository) shallow() ([]plumbing.Hash, error) {
 	b, err := os.ReadFile(filepath.Join(r.dir, shallowFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -141,7 +142,7 @@ func (r *repository) setShallow(list []plumbing.Hash) error {
 // errNoCommit reports that everything on the server was fetched, without the commit.
 var errNoCommit = errors.New("the repository does not have this commit, or it is not reachable from a branch or tag")
 
-// fetchCommit fetches a commit: alone where the server serves it, else with everything. Durable on return.
+// fetchCommit fetches a commit: alone if the server serves it, otherwise with everything. It is durable on return.
 func (r *repository) fetchCommit(ctx context.Context, commit plumbing.Hash, dial func(context.Context) (transport, error), limits pack.Limits, id, agent string) error {
 	have, err := r.commits()
 	if err != nil {
@@ -203,14 +204,14 @@ func (r *repository) take(ctx context.Context, q ask, dial func(context.Context)
 	}
 	roots := slices.DeleteFunc(append(slices.Clone(old), a.shallow...), func(h plumbing.Hash) bool { return slices.Contains(a.unshallow, h) })
 	if q.all && len(q.have) == 0 {
-		roots = nil // all of history came
+		roots = nil // all of history was sent
 	}
 	slices.SortFunc(roots, func(x, y plumbing.Hash) int { return bytes.Compare(x[:], y[:]) })
 	roots = slices.Compact(roots)
 	if err := in.Connected(ctx, store.Connect{Tips: []plumbing.Hash{q.commit}, Refs: have, Cut: roots}); err != nil {
 		return fmt.Errorf("the received pack is incomplete: %w", err)
 	}
-	// The boundary first: a commit without parents that is not in it would be broken.
+	// Write the boundary first: a commit without parents that is not in it would be broken.
 	if !slices.Equal(roots, old) && len(roots) > 0 {
 		if err := r.setShallow(roots); err != nil {
 			return err

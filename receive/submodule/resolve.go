@@ -39,44 +39,45 @@ type Resolver struct {
 	// Dir is the folder of the repositories of submodules; it is made with Mode if it is missing. Required.
 	Dir  string
 	Mode uint32
-	// Bases are the addresses against which relative URLs of the commit are resolved; the first that results in an address counts. Required
+	// Bases are the addresses against which relative URLs of the commit are resolved; the first that results in a valid address counts. Required
 	// unless Offline.
 	Bases []Address
-	// Offline fetches nothing, and ignores URLs: missing commits are left out. It needs Dir alone.
+	// Offline fetches nothing, and ignores URLs: missing commits are omitted. It needs only Dir.
 	Offline bool
-	// Local opens a repository of this server by its path; the error is fault.Refused if there is none, or the pusher may not read it. nil has none.
+	// Local opens a repository of this server by its path; the error is fault.Refused if there is none, or the pusher may not read it. nil means
+	// that there are none.
 	Local func(ctx context.Context, path string) (*Project, error)
-	// Here reports whether host:port is this server's own SSH address. nil knows none.
+	// Here reports whether host:port is this server's own SSH address. nil means that none is.
 	Here func(hostport string) bool
-	// Home is the folder whose .ssh has the key and the known hosts for ssh; "" has none.
+	// Home is the folder whose .ssh has the key and the known hosts for ssh; "" means none.
 	Home string
-	// Hosts are those that may be asked; empty allows all.
+	// Hosts are the hosts that may be contacted; empty allows all.
 	Hosts []string
-	// Mirrors are where else a submodule is looked for first: entries FROM=TO, of which the one with the longest FROM that the URL begins with
-	// counts (as url.<base>.insteadOf of git-config(1)), where its host may be asked. Where that fails, the address itself is asked.
+	// Mirrors are tried before a submodule's own address: entries FROM=TO, of which the one with the longest FROM that is a prefix of the URL is
+	// used (like url.<base>.insteadOf in git-config(1)), if its host may be contacted. If that fails, the address itself is used.
 	Mirrors []string
-	// Timeout bounds the fetch of one submodule. Default 10 minutes.
+	// Timeout limits the fetch of one submodule. Default 10 minutes.
 	Timeout time.Duration
-	// Limits bound each pack. MaxFiles bounds the files of a commit and all its submodules; default 1,048,576.
+	// Limits limits each pack. MaxFiles limits the files of a commit and all its submodules; default 1,048,576.
 	Limits   pack.Limits
 	MaxFiles int
-	// HTTP asks web servers; its CheckRedirect is replaced.
+	// HTTP is used for web servers; its CheckRedirect is replaced.
 	HTTP http.Client
 	// Agent is our name and version.
 	Agent string
 	// ID names quarantines.
 	ID func() string
-	// Say gets a line before each fetch. Hide gets what must not be shown. Both may be nil.
+	// Say is called with a line before each fetch, Hide with what must not be shown. Both may be nil.
 	Say  func(line string)
 	Hide func(secrets []string)
-	// Now is the clock; nil is time.Now.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
 const (
-	// maxNesting bounds submodules in submodules.
+	// maxNesting limits the depth of submodules in submodules.
 	maxNesting = 10
-	// maxModulesAll bounds the submodules of a commit, with theirs.
+	// maxModulesAll limits the number of submodules of a commit, including nested ones.
 	maxModulesAll  = 1000
 	defaultTimeout = 10 * time.Minute
 	defaultFiles   = 1 << 20
@@ -84,7 +85,7 @@ const (
 
 // Set is the result of Resolve.
 type Set struct {
-	// Modules are the commit's submodules that are here, in the order of their paths.
+	// Modules are the commit's submodules that are available, in the order of their paths.
 	Modules []tree.Submodule
 	open    map[string]*repository
 }
@@ -109,9 +110,9 @@ func (s *Set) Close() error {
 	return errors.Join(errs...)
 }
 
-// Resolve finds the submodules of a commit's gitlinks, and theirs, and fetches missing ones. A gitlink without an entry in .gitmodules, or
-// with update = none, is left out: its folder stays empty. The error names the submodule, and why the commit can't be fetched: fault.Busy
-// where trying again may help, else fault.Refused. The caller closes the Set, also after an error.
+// Resolve finds the submodules of a commit's gitlinks, including nested ones, and fetches missing ones. A gitlink without an entry in .gitmodules,
+// or with update = none, is ignored: its folder stays empty. The error names the submodule, and why the commit can't be fetched: fault.Busy if
+// trying again may help, otherwise fault.Refused. The caller closes the Set, also after an error.
 func (r *Resolver) Resolve(ctx context.Context, objs tree.Objects, commit plumbing.Hash) (*Set, error) {
 	w := r.walker(ctx)
 	list, err := w.modules(objs, commit, "", r.Bases, nil)
@@ -136,7 +137,7 @@ func (r *Resolver) walker(ctx context.Context) *walker {
 	return &walker{Resolver: r, ctx: ctx, set: &Set{open: map[string]*repository{}}}
 }
 
-// link is one gitlink on the way from the top.
+// link is one gitlink on the path from the top.
 type link struct {
 	repo   string
 	commit plumbing.Hash
@@ -181,7 +182,7 @@ func (w *walker) modules(objs tree.Objects, commit plumbing.Hash, prefix string,
 
 const emptyHint = "or set  submodules: empty  in the project's configuration: submodules are then deployed as empty directories"
 
-// fail says which submodule an error is about.
+// fail adds to an error the submodule that it is about.
 func (w *walker) fail(at string, h plumbing.Hash, from string, err error) error {
 	if cause := context.Cause(w.ctx); cause != nil {
 		return cause
@@ -193,7 +194,7 @@ func (w *walker) fail(at string, h plumbing.Hash, from string, err error) error 
 	return fault.New(kind, "", "submodule %s (commit %s%s): %w", printable.Clip(at, 200), h.String()[:7], from, err).WithHint("%s%s", hint, emptyHint)
 }
 
-// blame says whose fault it is that something cannot be fetched, and what may help.
+// blame returns whose fault it is that something cannot be fetched, and a hint on what may help.
 func blame(err error) (kind fault.Kind, hint string) {
 	kind, hint = fault.KindOf(err), fault.HintOf(err)
 	var bad *fsck.Error
@@ -213,7 +214,7 @@ func blame(err error) (kind fault.Kind, hint string) {
 	return kind, hint
 }
 
-// module finds one submodule and what is in it. ok is false if it is not here and nothing may be fetched.
+// module finds one submodule and those in it. ok is false if it is missing and nothing may be fetched.
 func (w *walker) module(e Module, h plumbing.Hash, prefix string, bases []Address, above []link) (m tree.Submodule, ok bool, err error) {
 	at := prefix + e.Path
 	var from []Address
@@ -328,7 +329,7 @@ func (w *walker) repository(dir string) (*repository, error) {
 	return g, err
 }
 
-// find looks for a commit that was fetched before, from any address; g is nil if there is none.
+// find searches for a commit that was fetched before, from any address; g is nil if there is none.
 func (w *walker) find(h plumbing.Hash) (*repository, error) {
 	if w.names == nil {
 		list, err := os.ReadDir(w.Dir)
@@ -360,7 +361,7 @@ func (w *walker) find(h plumbing.Hash) (*repository, error) {
 	return nil, nil
 }
 
-// basesOf is where relative URLs in the repository of an address lead from.
+// basesOf returns the addresses that relative URLs in the repository of an address are relative to.
 func (w *walker) basesOf(a Address) []Address {
 	if a.Kind != Local {
 		return []Address{a}

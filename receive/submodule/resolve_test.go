@@ -94,7 +94,7 @@ func (w *world) link(repo, path, url string, commit plumbing.Hash, more ...strin
 	return plumbing.NewHash(w.git(repo, "rev-parse", "HEAD"))
 }
 
-// resolve resolves a commit of app, and hands over what was found.
+// resolve resolves a commit of app, and returns what was found.
 func (w *world) resolve(commit plumbing.Hash) (*submodule.Set, error) {
 	w.t.Helper()
 	db, err := store.Open(filepath.Join(w.dir, "app", ".git"), store.Options{})
@@ -107,7 +107,8 @@ func (w *world) resolve(commit plumbing.Hash) (*submodule.Set, error) {
 	return set, err
 }
 
-// here checks that a commit came, alone or with its history, and that git finds nothing to say about the repository.
+// here checks that a commit was fetched, alone or with its history, and that git reports no problems in the
+// repository.
 func (w *world) here(set *submodule.Set, i int, want plumbing.Hash, text string) {
 	w.t.Helper()
 	require.Greater(w.t, len(set.Modules), i)
@@ -122,7 +123,7 @@ func (w *world) here(set *submodule.Set, i int, want plumbing.Hash, text string)
 	require.Empty(w.t, left)
 }
 
-// smart is git-http-backend over the world's folder. change may answer itself; then it says true.
+// smart is git-http-backend over the world's folder. change may answer itself, and then returns true.
 func (w *world) smart(change func(http.ResponseWriter, *http.Request) bool) *httptest.Server {
 	path := w.git(".", "--exec-path")
 	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -171,21 +172,21 @@ func TestFetchOverHTTP(t *testing.T) {
 			_, err = os.Stat(filepath.Join(set.Modules[0].Repo, "shallow"))
 			require.Equal(t, protocol == "2", err == nil)
 
-			// A newer one, to which only the difference comes.
+			// A newer one, for which only the difference is sent.
 			next := w.commit("lib", "next", "next\n")
 			set, err = w.resolve(w.link("app", "lib", s.URL+"/lib/.git", next))
 			require.NoError(t, err)
 			w.here(set, 0, next, "next")
 			w.here(set, 0, next, "next")
 
-			// One that is here already.
+			// One that is already stored.
 			before := requests
 			set, err = w.resolve(w.link("app", "lib", "http://127.0.0.1:1/elsewhere", tip))
 			require.NoError(t, err)
 			require.Len(t, set.Modules, 1)
 			require.Equal(t, before, requests)
 
-			// One that is nowhere.
+			// One that does not exist.
 			_, err = w.resolve(w.link("app", "lib", s.URL+"/lib/.git", plumbing.NewHash(strings.Repeat("12", 20))))
 			require.Equal(t, fault.Refused, fault.KindOf(err))
 			require.ErrorContains(t, err, "submodule lib (commit 1212121 of "+s.URL+"/lib/.git)")
@@ -260,7 +261,7 @@ func TestHTTPAnswers(t *testing.T) {
 	}
 }
 
-// TestPasswordsStayWithTheirHost: a server that sends us elsewhere does not get others told the password.
+// TestPasswordsStayWithTheirHost: a server that redirects us does not cause the password to be sent to others.
 func TestPasswordsStayWithTheirHost(t *testing.T) {
 	w := newWorld(t)
 	w.repo("lib")
@@ -295,7 +296,7 @@ func TestPasswordsStayWithTheirHost(t *testing.T) {
 		require.NotContains(t, string(b)+set.Modules[0].Repo, "hunter2")
 	}
 
-	// A list of hosts counts for where it leads too.
+	// A list of hosts also applies to targets of redirects.
 	w.res.Hosts = []string{"127.0.0.1"}
 	next := w.commit("lib", "next", "next\n")
 	_, err = w.resolve(w.link("app", "lib", strings.Replace(first.URL, "http://", "http://marie:hunter2@", 1)+"/lib/.git", next))
@@ -303,7 +304,7 @@ func TestPasswordsStayWithTheirHost(t *testing.T) {
 	require.Equal(t, fault.Refused, fault.KindOf(err))
 }
 
-// TestSilentServer: one that says nothing is left at the deadline.
+// TestSilentServer: a server that sends nothing is abandoned at the deadline.
 func TestSilentServer(t *testing.T) {
 	w := newWorld(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -348,7 +349,7 @@ func TestFetchOverGit(t *testing.T) {
 	w.here(set, 0, tip, "tip")
 }
 
-// TestHostileObjects: what comes is checked as a push is.
+// TestHostileObjects: received objects are checked like those of a push.
 func TestHostileObjects(t *testing.T) {
 	w := newWorld(t)
 	w.repo("lib")
@@ -415,7 +416,8 @@ func TestNested(t *testing.T) {
 	require.ErrorContains(t, err, "more than 1000 submodules")
 }
 
-// TestEntries: what has no source, or wants none, is left out; what is written against the machine is refused.
+// TestEntries: entries without a source, or with update = none, are ignored; entries that attack the machine are
+// refused.
 func TestEntries(t *testing.T) {
 	w := newWorld(t)
 	nowhere := plumbing.NewHash(strings.Repeat("12", 20))
@@ -442,7 +444,7 @@ func TestEntries(t *testing.T) {
 	require.Empty(t, w.said)
 }
 
-// TestCrash: what a fetch that was cut short left is swept, and brought again.
+// TestCrash: what an interrupted fetch left is removed, and fetched again.
 func TestCrash(t *testing.T) {
 	w := newWorld(t)
 	w.repo("lib")

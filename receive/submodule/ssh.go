@@ -21,7 +21,7 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// systemHosts is where a machine's administrator names the keys of hosts: ssh(1), FILES.
+// systemHosts is the file in which a machine's administrator lists the keys of hosts: ssh(1), FILES.
 const systemHosts = "/etc/ssh/ssh_known_hosts"
 
 // keyNames returns the files of keys in ~/.ssh, in ssh's own order.
@@ -66,7 +66,7 @@ func dialSSH(ctx context.Context, a Address, home string) (transport, error) {
 		end()
 		return nil, err
 	}
-	// A server that takes no variables speaks protocol 0.
+	// A server that accepts no variables uses protocol 0.
 	_ = s.Setenv("GIT_PROTOCOL", "version=2")
 	in, err1 := s.StdinPipe()
 	out, err2 := s.StdoutPipe()
@@ -79,14 +79,14 @@ func dialSSH(ctx context.Context, a Address, home string) (transport, error) {
 	return &sshStream{stream: stream{in: in, out: bufio.NewReaderSize(out, pktline.MaxLine), end: end}, said: said, session: s}, nil
 }
 
-// sshStream returns the server's standard error as the error where it sent nothing else.
+// sshStream returns the server's standard error as the error if it sent nothing else.
 type sshStream struct {
 	stream
 	said    *firstLine
 	session *ssh.Session
 }
 
-// lastWords is how long standard error is waited for after the end of standard output: they come in any order.
+// lastWords is how long to wait for standard error after the end of standard output: they may arrive in any order.
 const lastWords = 5 * time.Second
 
 func (s *sshStream) open(ctx context.Context) (*bufio.Reader, error) {
@@ -157,7 +157,7 @@ func signers(home string) ([]ssh.Signer, error) {
 		}
 		k, err := ssh.ParsePrivateKey(b)
 		if err != nil {
-			continue // one with a passphrase: nobody can type it
+			continue // a key with a passphrase, which nobody can type
 		}
 		out = append(out, k)
 	}
@@ -167,7 +167,7 @@ func signers(home string) ([]ssh.Signer, error) {
 	return out, nil
 }
 
-// knownKeys checks host keys against the known hosts; an unknown host is an error at once, a known one is asked for a key that is known.
+// knownKeys checks host keys against the known hosts; an unknown host is an error immediately, a known one is asked for a known key.
 func knownKeys(a Address, home string) (ssh.HostKeyCallback, []string, error) {
 	var files []string
 	for _, f := range []string{filepath.Join(home, ".ssh", "known_hosts"), systemHosts} {

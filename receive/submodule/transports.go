@@ -18,7 +18,7 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// stream is a connection that stays: requests go in, answers come out.
+// stream is a persistent connection for requests and answers.
 type stream struct {
 	in   io.Writer
 	out  *bufio.Reader
@@ -60,7 +60,7 @@ func dialGit(ctx context.Context, a Address) (transport, error) {
 // Serve is git-upload-pack of a repository of this server, in protocol 2.
 type Serve func(ctx context.Context, in io.Reader, out io.Writer) error
 
-// pipeTo talks to a repository of this server.
+// pipeTo connects to a repository of this server.
 func pipeTo(ctx context.Context, serve Serve) transport {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -84,17 +84,18 @@ func pipeTo(ctx context.Context, serve Serve) transport {
 type web struct {
 	client  *http.Client
 	a       Address
-	base    *url.URL // where the repository is, after redirects
+	base    *url.URL // URL of the repository, after redirects
 	agent   string
 	mu      sync.Mutex
 	bodies  []io.Closer
-	private bool // base is still the host that user and password are for
+	private bool // base still has the host that user and password are for
 }
 
-// maxRedirects is how often a server may send us elsewhere.
+// maxRedirects is the maximum number of redirects that are followed.
 const maxRedirects = 5
 
-// newWeb talks to a over client, whose CheckRedirect is replaced. allowed reports whether a host may be asked.
+// newWeb returns a transport to a that uses client, whose CheckRedirect is replaced. allowed reports whether a
+// host may be contacted.
 func newWeb(client http.Client, a Address, agent string, allowed func(host string) error) *web {
 	w := &web{a: a, agent: agent, base: &url.URL{Scheme: a.scheme, Host: a.host, Path: strings.TrimRight(a.path, "/"), RawQuery: ""}, private: true}
 	client.CheckRedirect = func(req *http.Request, via []*http.Request) error {
@@ -136,7 +137,7 @@ func (w *web) open(ctx context.Context) (*bufio.Reader, error) {
 			WithHint("open the URL in a browser; the repository must be served by git-http-backend or similar")
 	}
 	r := bufio.NewReaderSize(res.Body, pktline.MaxLine)
-	// "# service=git-upload-pack" and a flush-pkt come first, from most servers.
+	// "# service=git-upload-pack" and a flush-pkt are sent first by most servers.
 	if head, err := r.Peek(14); err == nil && string(head[4:]) == "# service=" {
 		p := pktline.NewReader(r, pktline.Limits{Lines: 2})
 		for range 2 {
@@ -164,7 +165,7 @@ func (w *web) request(ctx context.Context, body []byte) (*bufio.Reader, error) {
 	return bufio.NewReaderSize(res.Body, pktline.MaxLine), nil
 }
 
-// do sends one HTTP request and gives a good answer.
+// do sends one HTTP request and returns a successful answer.
 func (w *web) do(ctx context.Context, method string, u *url.URL, body []byte) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
 	if err != nil {

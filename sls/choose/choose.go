@@ -20,13 +20,13 @@ type Runner struct {
 	cfg Config
 }
 
-// Config is what a Runner works with.
+// Config configures a Runner.
 type Config struct {
-	// Settings are the names of the runner (auto, builtin, salt-call) and of salt-call, as configured now.
+	// Settings returns the names of the runner (auto, builtin, salt-call) and of salt-call, as configured now.
 	Settings func() (runner, saltCall string)
-	// Backups is where the built-in runner keeps what file states replace.
+	// Backups is the folder in which the built-in runner keeps files that file states replace.
 	Backups string
-	// SaltDir names a new folder for the configuration of one salt-call.
+	// SaltDir returns the name of a new folder for the configuration of one salt-call.
 	SaltDir func() string
 	// Env is the environment whose PATH is searched for salt-call.
 	Env []string
@@ -34,7 +34,7 @@ type Config struct {
 
 var _ sls.Opener = (*Runner)(nil)
 
-// New makes a runner.
+// New returns a runner.
 func New(cfg Config) *Runner {
 	r := &Runner{cfg: cfg}
 	r.picking = r.pick

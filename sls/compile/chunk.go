@@ -23,7 +23,7 @@ type Chunk struct {
 	at           pos
 	Func         *core.Function
 	Args         *py.Dict
-	Global       *py.Dict // the arguments of globalArg, without requisites
+	Global       *py.Dict // the arguments in globalArg, without requisites
 	globalAt     map[string]pos
 	Reqs         [ReqCount][]ReqRef
 	ListenIn     []ReqRef
@@ -35,11 +35,11 @@ type Chunk struct {
 	sortKey   float64
 	// Prereq is set while the next call is a test run for a state that has this one as prereq.
 	Prereq bool
-	// prerequiring is set where this state has a prereq.
+	// prerequiring is set if this state has a prereq.
 	prerequiring bool
 }
 
-// Tag identifies a chunk; two chunks with one tag are one state.
+// Tag identifies a chunk; two chunks with the same tag are one state.
 func (c *Chunk) Tag() string {
 	return c.Module + "_|-" + c.ID + "_|-" + c.Name + "_|-" + c.Fun
 }
@@ -136,7 +136,7 @@ func (s *stateDecl) chunks(d *decl, table *core.Table) ([]*Chunk, error) {
 	return out, nil
 }
 
-// withArguments returns a chunk its arguments and checks them against the function.
+// withArguments gives a chunk its arguments and checks them against the function.
 func (c *Chunk) withArguments(args []argument, table *core.Table) (*Chunk, error) {
 	out := *c
 	out.Args, out.Global, out.globalAt = py.NewDict(), py.NewDict(), map[string]pos{}
@@ -164,8 +164,8 @@ func (c *Chunk) withArguments(args []argument, table *core.Table) (*Chunk, error
 		if fn.Accepts(key) {
 			continue
 		}
-		// As a formula writes file.{{ 'managed' if x else 'absent' }}, arguments of the module's other functions
-		// are not mistakes, where Salt takes them.
+		// Since formulas write file.{{ 'managed' if x else 'absent' }}, arguments of the module's other
+		// functions are not mistakes if Salt accepts them.
 		if fn.Ignores && table.ModuleHasParam(out.Module, key) {
 			out.Args.Delete(key)
 			out.ignored = append(out.ignored, leftover{key: key, at: at[key]})
@@ -186,8 +186,8 @@ func (c *Chunk) withArguments(args []argument, table *core.Table) (*Chunk, error
 			}
 			continue
 		}
-		// What another function accepts is not a typing error, however similar it is: groups, of user.present.
-		if fn.Ignores && (!alike || table.HasParam(key)) || key == "__env__" { // Salt gives the latter itself
+		// What another function accepts is not a typo, however similar it is: groups, of user.present.
+		if fn.Ignores && (!alike || table.HasParam(key)) || key == "__env__" { // Salt itself sets the latter
 			out.Args.Delete(key)
 			left := leftover{key: key, at: at[key]}
 			if alike {
@@ -222,7 +222,7 @@ func knownArgs(fn *core.Function) []string {
 		"order", "failhard", "retry", "check_cmd", "names", "runas", "umask", "require_any", "watch_any", "onchanges_any", "onfail_any")
 }
 
-// unknownFunction tells a typing error, which has a similar name, from a function that Salt may have.
+// unknownFunction distinguishes a typo, which has a similar name, from a function that Salt may have.
 func unknownFunction(c *Chunk, table *core.Table) *fault.Error {
 	if near := closestFunction(c.Function(), table.Names()); near != "" && !names.State(c.Function()) {
 		return failf(c.at, "State '%s' was not found", c.Function()).WithHint("did you mean %s?", near).WithFix(c.Function(), near)
@@ -237,7 +237,7 @@ func unsupported(p pos, what, function string) *fault.Error {
 		WithPos(at).WithHint("%s", needHint(function))
 }
 
-// addArgument sorts an argument into what it is.
+// addArgument stores an argument according to its kind.
 func (c *Chunk) addArgument(a argument) error {
 	if t, ok := parseReqType(a.key); ok {
 		c.Reqs[t] = nil
@@ -298,7 +298,7 @@ func (c *Chunk) addArgument(a argument) error {
 		}
 		return nil
 	case "check_cmd", "runas":
-		// These are also arguments of some functions, which handle them then.
+		// These are also arguments of some functions, which then handle them.
 		if c.Func.HasParam(a.key) {
 			c.Args.SetStr(a.key, a.val)
 			if a.key == "check_cmd" {
@@ -330,5 +330,5 @@ func Items(v any) []any {
 type leftover struct {
 	key  string
 	at   pos
-	near string // what was meant, perhaps
+	near string // name that was probably meant
 }

@@ -2,7 +2,7 @@ package compile
 
 import "strings"
 
-// closest returns the candidate most like s, "" if none is near enough to be a typo.
+// closest returns the candidate most similar to s, "" if none is similar enough for s to be a typo.
 func closest(s string, candidates []string) string {
 	best, bestDist := "", len([]rune(s))/3+2
 	for _, c := range candidates {
@@ -13,7 +13,7 @@ func closest(s string, candidates []string) string {
 	return best
 }
 
-// distance returns the Levenshtein distance, or limit where it is not below it.
+// distance returns the Levenshtein distance, or limit if it is not less than limit.
 func distance(a, b string, limit int) int {
 	x, y := []rune(a), []rune(b)
 	if len(x)-len(y) >= limit || len(y)-len(x) >= limit || len(x) > 200 || len(y) > 200 {
@@ -38,8 +38,8 @@ func distance(a, b string, limit int) int {
 	return min(row[len(y)], limit)
 }
 
-// closestFunction is closest for module.function: a typo changes one or two letters, and of a known module the
-// function alone is compared.
+// closestFunction is closest for module.function: a typo changes one or two letters, and for a known module
+// only the function is compared.
 func closestFunction(s string, candidates []string) string {
 	mod, fun, ok := strings.Cut(s, ".")
 	if !ok {

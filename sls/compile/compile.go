@@ -18,11 +18,11 @@ import (
 	"corpus-git/sls/state/core"
 )
 
-// Program is a compiled SLS file with all that it includes: states in the order they run. It runs once.
+// Program is a compiled SLS file with everything that it includes: states in the order in which they run. It runs once.
 type Program struct {
 	SLS  string
 	File string
-	// Deferred is not nil if the file could not be rendered before its turn; then there are no states.
+	// Deferred is not nil if the file could not be rendered before its step runs; then there are no states.
 	Deferred *sls.Deferred
 	// Warnings are remarks of the compilation.
 	Warnings []sls.Warning
@@ -72,7 +72,7 @@ func (p *Program) Waits() (out []fault.Pos) {
 	return out
 }
 
-// Resolve returns the nodes that a reference means; ok is false if there is none.
+// Resolve returns the nodes that a reference matches; ok is false if there is none.
 func (p *Program) Resolve(r ReqRef) (nodes []*Node, ok bool) { return p.graph.resolve(r) }
 
 // Ref returns the state as a Sink sees it, the num-th one.
@@ -81,7 +81,7 @@ func (p *Program) Ref(c *Chunk, num int) sls.StateRef {
 	return sls.StateRef{ID: c.ID, Name: c.Name, Function: c.Function(), SLS: c.SLS, File: at.File, Line: at.Line, Num: num}
 }
 
-// maxFiles bounds the files that one SLS includes, maxStates its states.
+// maxFiles limits the files that one SLS includes, maxStates its states.
 const (
 	maxFiles  = 1000
 	maxStates = 100000
@@ -103,9 +103,9 @@ func copyInput(in *sls.Input) *sls.Input {
 	return &out
 }
 
-// SLS renders an SLS file and all that it includes, and resolves its states and their order. It changes nothing on the machine. An error in
-// the file is a *fault.Error of kind Failed with its place; it wraps a *NeedError where Salt itself may support what is unknown here. log,
-// if not nil, receives the log.* output of templates.
+// SLS renders an SLS file and everything that it includes, and resolves its states and their order. It changes nothing on the machine. An
+// error in the file is a *fault.Error of kind Failed with its position; it wraps a *NeedError if Salt itself may support what is unknown
+// here. log, if not nil, receives the log.* output of templates.
 func SLS(ctx context.Context, in *sls.Input, log func(line string)) (*Program, error) {
 	in = copyInput(in)
 	c := &compiler{in: in, log: log, table: state.All(), seen: map[string]bool{}, iorder: 10000}
@@ -231,7 +231,7 @@ type part struct {
 	excludes []exclusion
 }
 
-// file renders one SLS file, then what it includes, as Salt does.
+// file renders one SLS file, then the files that it includes, as Salt does.
 func (c *compiler) file(ctx context.Context, name string, from pos) (*part, error) {
 	f, err := c.in.Roots.SLS(name)
 	if err != nil {
@@ -305,7 +305,7 @@ func (c *compiler) document(ctx context.Context, f fileroot.File, src *source, r
 	pipeline := []string{"jinja", "yaml"}
 	if line, _, _ := strings.Cut(raw, "\n"); strings.HasPrefix(line, "#!") {
 		pipeline = strings.Split(strings.TrimSpace(strings.TrimPrefix(line, "#!")), "|")
-		// The line stays, as a comment of YAML, so that line numbers stay right.
+		// The line is kept, as a YAML comment, so that line numbers stay right.
 	}
 	if line, text := render.OwnOptions(raw); line > 0 {
 		return nil, need(pos{src, 0}, sls.Need{File: src.display, Line: line, Text: text, What: render.OwnOptionsName})
@@ -341,7 +341,7 @@ func need(p pos, n sls.Need) error {
 		WithHint("with salt-call installed, runner auto or salt-call runs the file")
 }
 
-// NotFound returns the error for a step that is not on the file roots.
+// NotFound returns the error for a step that is not in the file roots.
 func NotFound(name string, err error) error { return notFound(pos{}, name, err) }
 
 func notFound(from pos, name string, err error) error {
@@ -356,7 +356,7 @@ func notFound(from pos, name string, err error) error {
 	return e.WithHint("check the name and the file roots")
 }
 
-// includeTargets returns the SLS names that an include means: relative names resolved, patterns expanded.
+// includeTargets returns the SLS names that an include matches: relative names resolved, patterns expanded.
 // Source: Salt documentation, "Include and Exclude".
 func (c *compiler) includeTargets(src *source, inc includeRef) ([]string, error) {
 	name := inc.name

@@ -36,7 +36,7 @@ func (c *compiler) yamlError(src *source, err error) error {
 	return &out
 }
 
-// jinjaError adds the line to an error of a template, and finds what must be deferred.
+// jinjaError adds the line to an error of a template, and detects what must be deferred.
 func (c *compiler) jinjaError(ctx context.Context, err error) error {
 	var je *jinja.Error
 	if !errors.As(err, &je) {
@@ -93,12 +93,12 @@ func unsupportedIn(err error, je *jinja.Error) string {
 	return ""
 }
 
-// missingAttribute is how a template says that a mapping has no such key.
+// missingAttribute matches the error of a template about a missing key of a mapping.
 var missingAttribute = regexp.MustCompile(`has no attribute '(\w+)'`)
 
 const makinaHint = "it belongs to makina-states: put that tree on the file roots, and install salt-call to run it"
 
-// needHint returns what helps where a state function or a function of salt is not built in.
+// needHint returns the hint for a state function or a function of salt that is not built in.
 func needHint(function string) string {
 	switch module, _, _ := strings.Cut(function, "."); {
 	case strings.HasPrefix(module, "mc_"):
@@ -107,7 +107,7 @@ func needHint(function string) string {
 	return "with salt-call installed, runner auto or salt-call runs the file"
 }
 
-// unknownModule tells apart a typo and a function of salt that Salt itself may have.
+// unknownModule distinguishes a typo from a function of salt that Salt itself may have.
 func (c *compiler) unknownModule(name string, at fault.Pos) *fault.Error {
 	if near := closestFunction(name, c.renderer.Modules().Names()); near != "" && !names.Function(name) {
 		return fault.New(fault.Failed, "", "salt has no function '%s'", name).WithPos(at).WithHint("did you mean salt['%s']?", near).WithFix(name, near)
@@ -116,7 +116,7 @@ func (c *compiler) unknownModule(name string, at fault.Pos) *fault.Error {
 		WithPos(at).WithHint("%s", needHint(name))
 }
 
-// position returns a line of a template, with its text where the template can be found.
+// position returns a line of a template, with its text if the template can be found.
 func (c *compiler) position(name string, line int) fault.Pos {
 	at := fault.Pos{File: name, Line: line}
 	var raw string
@@ -139,7 +139,7 @@ func (c *compiler) position(name string, line int) fault.Pos {
 	return at
 }
 
-// inspect checks what can be checked of a deferred file: the syntax of its templates, and the functions of salt that they name.
+// inspect checks what can be checked in a deferred file: the syntax of its templates, and the functions of salt that they name.
 func (c *compiler) inspect(ctx context.Context) error {
 	for _, r := range c.inputs {
 		uses, err := c.renderer.Inspect(ctx, r.file, r.src)

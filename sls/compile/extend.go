@@ -8,10 +8,10 @@ import (
 	"corpus-git/sls"
 )
 
-// match is a state that a reference means.
+// match is a state that a reference matches.
 type match struct{ id, module string }
 
-// findName resolves a reference in an extend or an _in requisite: an ID, or else the value of any argument.
+// findName resolves a reference in an extend or an _in requisite: an ID, or otherwise the value of any argument.
 // Source: Salt documentation, "Requisites", names as well as IDs can be referenced.
 func (h *high) findName(name, module string, strict bool) []match {
 	if d, ok := h.ids[name]; ok && (!strict || d.state(module) != nil) {
@@ -235,7 +235,7 @@ func (h *high) targetsIn(a argument) ([]match, error) {
 	return out, nil
 }
 
-// findAny finds a state by ID, else by its argument name.
+// findAny finds a state by ID, otherwise by its argument name.
 func (h *high) findAny(ref string) (match, bool) {
 	if d, ok := h.ids[ref]; ok && len(d.states) > 0 {
 		return match{ref, d.states[0].module}, true

@@ -25,7 +25,7 @@ type Edges struct {
 	Types []ReqType
 }
 
-// graph orders chunks as Salt does: topologically, and where that leaves a choice by the order of definition.
+// graph orders chunks as Salt does: topologically, and otherwise by the order of definition.
 type graph struct {
 	nodes  []*Node
 	byTag  map[string]*Node
@@ -45,7 +45,7 @@ func newGraph(chunks []*Chunk, files []string) *graph {
 		tag := c.Tag()
 		n, ok := g.byTag[tag]
 		if ok {
-			n.Chunk = c // as in Salt, of two states with one tag the last one runs
+			n.Chunk = c // as in Salt, of two states with the same tag the last one runs
 		} else {
 			n = &Node{Chunk: c, tag: tag}
 			g.byTag[n.tag] = n
@@ -110,7 +110,7 @@ func link(from, to *Node, t ReqType) {
 	to.In = add(to.In, from)
 }
 
-// resolve returns the nodes that a reference means; ok is false if there is none.
+// resolve returns the nodes that a reference matches; ok is false if there is none.
 func (g *graph) resolve(r ReqRef) (out []*Node, ok bool) {
 	pattern := strings.ContainsAny(r.Target, "*?[]")
 	switch {
@@ -169,7 +169,7 @@ func (g *graph) connect() error {
 	return nil
 }
 
-// listens reports whether the target of a listen is there. Unlike the other requisites, listen knows a state by its ID or name only.
+// listens reports whether the target of a listen exists. Unlike the other requisites, listen finds a state by its ID or name only.
 func (g *graph) listens(c *Chunk, req string, r ReqRef) error {
 	if r.Module == "sls" || strings.ContainsAny(r.Target, "*?[") && len(g.lookup[[2]string{r.Module, r.Target}]) == 0 {
 		at := r.at
@@ -243,7 +243,7 @@ func (g *graph) depend(n, target *Node, t ReqType) {
 	}
 }
 
-// sorted returns the nodes in the order they run.
+// sorted returns the nodes in the order in which they run.
 func (g *graph) sorted() ([]*Node, error) {
 	maxOrder := 1.0
 	for _, n := range g.nodes {
@@ -300,7 +300,7 @@ func (g *graph) sorted() ([]*Node, error) {
 	return out, nil
 }
 
-// orderOf returns the number that order: stands for. Source: Salt documentation, "Ordering States".
+// orderOf returns the number that the argument order means. Source: Salt documentation, "Ordering States".
 func orderOf(c *Chunk, maxOrder float64) float64 {
 	var o float64
 	switch x := c.order.(type) {
@@ -383,7 +383,7 @@ func (g *graph) cycle() error {
 					}
 				}
 				first = path[start]
-				// Edges are followed backwards: a person wrote "B requires A".
+				// Edges are followed backwards: the author wrote "B requires A".
 				cycle := append([]*Node(nil), path[start:]...)
 				ct := append([]ReqType(nil), types[start:]...)
 				for i := len(cycle) - 1; i >= 0; i-- {

@@ -14,7 +14,7 @@ import (
 type high struct {
 	ids   map[string]*decl
 	order []string
-	// warnings are remarks on what Salt ignores.
+	// warnings are remarks about what Salt ignores.
 	warnings []sls.Warning
 }
 
@@ -30,7 +30,7 @@ type decl struct {
 // stateDecl is one state of an ID: its module, function and arguments.
 type stateDecl struct {
 	module string
-	funs   []argument // the function: exactly one is right
+	funs   []argument // the function: exactly one is valid
 	args   []argument
 	at     pos
 	// iorder is the order of definition; 0 if an extend added the state.
@@ -59,7 +59,7 @@ type exclusion struct {
 	sls, id string
 }
 
-// document is what one SLS file declares by itself.
+// document is what one SLS file itself declares.
 type document struct {
 	include  []includeRef
 	decls    []*decl
@@ -242,7 +242,7 @@ func parseDecl(src *source, id string, at pos, v *saltyaml.Node) (*decl, error) 
 }
 
 // parseStates reads the states of an ID. Those written as module.function come after those
-// written as module, as Salt has it.
+// written as module, as in Salt.
 func parseStates(src *source, id string, body *saltyaml.Node, ext bool) ([]*stateDecl, error) {
 	var plain, dotted []*stateDecl
 	seen := map[string]bool{}
@@ -330,7 +330,7 @@ func parseArgs(src *source, id string, s *stateDecl, list *saltyaml.Node) error 
 	return nil
 }
 
-// firstWord keeps a rendered text that may hold anything out of an error, but for its first word.
+// firstWord returns the first word of a rendered text, whose rest must not appear in an error.
 func firstWord(s string) string {
 	s = strings.TrimSpace(s)
 	if i := strings.IndexAny(s, " \t\n"); i > 0 {

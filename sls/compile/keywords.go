@@ -56,7 +56,7 @@ func parseReqType(s string) (ReqType, bool) {
 	return 0, false
 }
 
-// reqIn maps the *_in forms to their type; listen_in is kept on its own.
+// reqIn maps the *_in forms to their type; listen_in is handled separately.
 func reqIn(s string) (ReqType, bool) {
 	switch s {
 	case "require_in":
@@ -73,7 +73,7 @@ func reqIn(s string) (ReqType, bool) {
 	return 0, false
 }
 
-// globalNames returns the arguments that every state takes and no function sees, without requisites.
+// globalNames returns the arguments that every state accepts and no function sees, without requisites.
 func globalNames() []string {
 	return []string{"check_cmd", "cmd_opts_exclude", "failhard", "onlyif", "unless", "creates", "retry", "order", "parallel",
 		"reload_modules", "reload_grains", "reload_pillar", "runas", "runas_password", "no_log", "fire_event",
@@ -90,7 +90,7 @@ func globalArg(s string) bool {
 	return slices.Contains(globalNames(), s)
 }
 
-// Requisites returns the names of all requisites that a state may declare, their _in forms among them.
+// Requisites returns the names of all requisites that a state may declare, including their _in forms.
 // Source: Salt documentation, "Requisites and Other Global State Arguments".
 func Requisites() []string {
 	var out []string
@@ -103,7 +103,7 @@ func Requisites() []string {
 	return append(out, "listen_in", "use", "use_in")
 }
 
-// GlobalArguments returns the other arguments that every state takes.
+// GlobalArguments returns the other arguments that every state accepts.
 func GlobalArguments() []string {
 	all := Requisites()
 	return slices.DeleteFunc(globalNames(), func(s string) bool { return slices.Contains(all, s) })

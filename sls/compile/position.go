@@ -7,24 +7,24 @@ import (
 	"corpus-git/sls/jinja"
 )
 
-// source is a file that was rendered: what a user wrote and what YAML saw.
+// source is a file that was rendered: the text that a user wrote and the text that YAML parsed.
 type source struct {
 	sls     string
 	display string // how messages name the file
 	isInit  bool   // the file is <dir>/init.sls
 	lines   []string
-	// from is which line of which template made a line of the rendered text; nil if the file was not rendered.
+	// from maps lines of the rendered text to the template lines that produced them; nil if the file was not rendered.
 	from *jinja.Lines
 }
 
-// pos is a place in a source, by rendered line; a zero pos is unknown.
+// pos is a position in a source, by rendered line; a zero pos is unknown.
 type pos struct {
 	src  *source
 	line int
 }
 
-// at returns the place in the file as the user wrote it: the file itself, or a template that it imports or includes. The
-// text of the line is the file's own, never the rendered one, which could hold a pillar value.
+// at returns the position in the file as the user wrote it: the file itself, or a template that it imports or includes.
+// The text of the line is the file's own, never the rendered one, which could hold a pillar value.
 func (p pos) at() fault.Pos {
 	if p.src == nil {
 		return fault.Pos{}
@@ -42,7 +42,7 @@ func (p pos) at() fault.Pos {
 	return out
 }
 
-// Op is how errors name a compilation.
+// Op is the name of a compilation in errors.
 const Op = "compile"
 
 // failf returns an error that the author of a file caused.

@@ -56,8 +56,8 @@ func (c *compiler) checkModules(chunks []*Chunk) error {
 	return nil
 }
 
-// checkTemplates parses the templates of states that exist already, with what they import, and checks the functions of salt that they call
-// in any case, or in a branch (see Input.Branches), so that errors are found before anything runs.
+// checkTemplates parses the templates of states that exist already, with the templates that they import, and checks the functions of salt
+// that they always call, or call in a branch (see Input.Branches), so that errors are found before anything runs.
 func (c *compiler) checkTemplates(ctx context.Context, chunks []*Chunk) error {
 	done := map[string]bool{}
 	for _, x := range chunks {
@@ -114,7 +114,7 @@ func (c *compiler) checkTemplate(ctx context.Context, f fileroot.File) error {
 }
 
 // checkFolder checks the templates of a file.recurse for unsupported functions. Other errors in them are reported when the state runs: it
-// may have written other files by then, as in Salt.
+// may have written other files before that, as in Salt.
 func (c *compiler) checkFolder(ctx context.Context, x *Chunk, done map[string]bool) error {
 	call := &core.Call{Args: x.Args}
 	v, _ := x.Args.GetStr("source")

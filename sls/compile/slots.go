@@ -7,7 +7,7 @@ import (
 	"corpus-git/internal/py"
 )
 
-// slotMark begins an argument that is computed by an execution function right before the state runs:
+// slotMark is the prefix of an argument that is computed by an execution function right before the state runs:
 // __slot__:salt:module.function(argument, key=value).path ~ text to append. Source: Salt documentation, "Slots".
 const slotMark = "__slot__:"
 
@@ -21,7 +21,7 @@ type Slot struct {
 	HasTail    bool
 }
 
-// ParseSlot parses a slot; ok is false for other text, which stays as it is.
+// ParseSlot parses a slot; ok is false for other text, which is not changed.
 func ParseSlot(text string) (s Slot, ok bool, err error) {
 	parts := strings.SplitN(text, ":", 3)
 	if !strings.HasPrefix(text, slotMark) || len(parts) != 3 || parts[1] != "salt" {
@@ -46,8 +46,8 @@ func ParseSlot(text string) (s Slot, ok bool, err error) {
 	return s, true, nil
 }
 
-// parseFunction reads module.function(argument, key=value); fun is "" if the text is no such call. White space outside
-// of quotes counts for nothing, and every argument is a text. Source: Salt, utils/args.py, parse_function.
+// parseFunction reads module.function(argument, key=value); fun is "" if the text is not such a call. White space outside quotes is
+// ignored, and every argument is a string. Source: Salt, utils/args.py, parse_function.
 func parseFunction(text string) (fun string, args []any, kw *py.Dict, err error) {
 	tokens, err := shlexTokens(text)
 	if err != nil {
@@ -98,7 +98,7 @@ func parseFunction(text string) (fun string, args []any, kw *py.Dict, err error)
 var errOpenQuote = errors.New("No closing quotation") //nolint:staticcheck // as Python says it
 
 // shlexTokens splits a text as Python's shlex does in POSIX mode: words of letters, digits and underscores, and every
-// other character by itself; quotes join what is in them to the word. Source: Python documentation, shlex.
+// other character by itself; quoted text is part of the word. Source: Python documentation, shlex.
 func shlexTokens(text string) (out []string, err error) {
 	var word strings.Builder
 	in, quoted := false, false
@@ -154,8 +154,8 @@ func shlexTokens(text string) (out []string, err error) {
 	return out, nil
 }
 
-// SlotTexts calls fn for every text of the arguments in which Salt looks for a slot, and replaces it by the result: an argument, a value of
-// a mapping, an entry of a list, and a value of a mapping in a list, no deeper.
+// SlotTexts calls fn for every text of the arguments in which Salt looks for a slot, and replaces it with the result: an argument, a value
+// of a mapping, an entry of a list, and a value of a mapping in a list, no deeper.
 func SlotTexts(args *py.Dict, fn func(text string) (any, error)) error {
 	text := func(v any) (string, bool) {
 		s, ok := v.(string)

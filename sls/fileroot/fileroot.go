@@ -18,16 +18,16 @@ import (
 type Root struct {
 	// FS holds the files. A symbolic link in it must already be followed, as os.DirFS does.
 	FS fs.FS
-	// Dir is where FS is on disk, "" if it does not.
+	// Dir is where FS is on disk, "" if it is not on disk.
 	Dir string
 	// Mount is the folder of salt:// below which FS appears, "" for the top.
 	Mount string
-	// Public is where users who cannot read Dir find the same files, "" if they read Dir. Nothing is run from it with the rights of
-	// this process: somebody else can write it.
+	// Public is the folder in which users who cannot read Dir find the same files, "" if they can read Dir. Nothing is run from it with the
+	// privileges of this process, since others can write to it.
 	Public string
 	// Foreign marks the recipe of another project: its files can be included, its Salt modules are not loaded. It stays the same for a deployment.
 	Foreign bool
-	// Label stands for Dir in messages about files, e.g. ".salt"; "" leaves the salt:// path.
+	// Label replaces Dir in messages about files, e.g. ".salt"; "" means to use the salt:// path.
 	Label string
 }
 
@@ -44,11 +44,11 @@ type File struct {
 	Path string
 	// Rel is the path inside Root.FS.
 	Rel string
-	// Link is, in a walk, where a symbolic link leads whose target is in its root; "" for all else.
+	// Link is, in a walk, the target of a symbolic link that stays within its root; "" otherwise.
 	Link string
 }
 
-// Display returns how messages name the file: the root's label and the path below it, else the salt:// path.
+// Display returns the name of the file in messages: the root's label and the path below it, otherwise the salt:// path.
 func (f File) Display() string {
 	if f.Root.Label != "" {
 		return path.Join(f.Root.Label, f.Rel)
@@ -56,7 +56,7 @@ func (f File) Display() string {
 	return f.Path
 }
 
-// Disk returns the file's path on disk for a program that runs as this process, "" if its root is not there.
+// Disk returns the file's path on disk for a program that runs as this process, "" if its root is not on disk.
 func (f File) Disk() string { return f.below(f.Root.Dir) }
 
 // DiskFor returns the file's path on disk for a program that runs as another user.
@@ -81,9 +81,8 @@ func (f File) Read() ([]byte, error) { return fs.ReadFile(f.Root.FS, f.Rel) }
 func (f File) Stat() (fs.FileInfo, error) { return fs.Stat(f.Root.FS, f.Rel) }
 
 // clean turns what an SLS file wrote (salt://a/b, a/b, a//b) into a path below salt://; ok is false if it leaves the
-// root. What follows a question mark is not a part of it, but after salt://| ; a directory keeps it, unless it names an
-// environment. env is the environment that the address names, "base" where it names none.
-// Source: Salt, utils/url.py, parse and escape.
+// root. Text after a question mark is not part of it, except after salt://| ; a directory keeps it, unless it names an environment. env is the
+// environment that the address names, "base" if it names none. Source: Salt, utils/url.py, parse and escape.
 func clean(p string, dir bool) (c, env string, ok bool) {
 	c, isURL := strings.CutPrefix(p, "salt://")
 	env = "base"
@@ -146,7 +145,7 @@ func (r Roots) find(p string, dir bool) (File, error) {
 	if !ok {
 		return File{}, fmt.Errorf("salt://%s leaves the file roots: %w", p, fs.ErrInvalid)
 	}
-	if env != "base" { // there is one environment
+	if env != "base" { // there is only one environment
 		return File{}, fmt.Errorf("salt://%s in the environment %s: %w", c, env, fs.ErrNotExist)
 	}
 	for _, f := range r.candidates(c) {
@@ -177,7 +176,7 @@ func (r Roots) SLS(name string) (File, error) {
 	return File{}, err
 }
 
-// Dirs returns the folders of salt:// below which files are, sorted, those that begin with prefix.
+// Dirs returns the folders of salt:// that contain files and whose names begin with prefix, sorted.
 func (r Roots) Dirs(prefix string) []string {
 	seen := map[string]bool{}
 	for _, root := range r {

@@ -12,7 +12,7 @@ import (
 
 // Walk calls fn for everything below a directory of salt://, over all roots that have it, each path once, in the order
 // of names; rel is relative to the directory. Symbolic links are followed, as Salt's fileserver_followsymlinks does: d
-// describes what they lead to. One that leads to a directory above itself is not entered.
+// describes their targets. A link to a directory above itself is not entered.
 func (r Roots) Walk(dir string, fn func(rel string, f File, d fs.DirEntry) error) error {
 	c, _, ok := clean(dir, true)
 	if !ok {
@@ -47,7 +47,7 @@ type walker struct {
 	fn   func(below, rel string, d fs.DirEntry, link string) error
 }
 
-// walk goes through the directory rel of the root, which is below in the walk; above are the links that led there.
+// walk goes through the directory rel of the root, which is below in the walk; above are the links on the path to it.
 func (w walker) walk(below, rel string, above []string) error {
 	entries, err := fs.ReadDir(w.root.FS, rel)
 	if err != nil {
@@ -81,8 +81,8 @@ func (w walker) walk(below, rel string, above []string) error {
 	return nil
 }
 
-// link is where a symbolic link leads, "" if that is outside of the root.
-// Source: Salt, salt/fileserver/roots.py, _file_lists, with what it makes of a target that begins with dots.
+// link returns the target of a symbolic link, "" if that is outside the root. Source: Salt, salt/fileserver/roots.py,
+// _file_lists, including its handling of a target that begins with dots.
 func (w walker) link(rel string) string {
 	if w.root.Dir == "" {
 		return ""

@@ -8,7 +8,7 @@ import (
 	"corpus-git/internal/py"
 )
 
-// devices are grains of disks, firmware, and the command line of the kernel.
+// devices adds the grains of disks, firmware, and the command line of the kernel.
 func (s Source) devices(g *py.Dict) {
 	disks, ssds := py.NewList(), py.NewList()
 	entries, _ := os.ReadDir(filepath.Join(s.Root, "/sys/block"))

@@ -1,7 +1,7 @@
 // Package grains collects the facts of this machine that Salt calls grains.
 //
-// It owns which facts there are, and how they are read: from files, never by running a command. It never fails: an unreadable fact is left
-// out. Collect reads everything again; callers keep the result for a deployment.
+// It defines which facts there are, and how they are read: from files, never by running a command. It never fails: an unreadable fact is
+// omitted. Collect reads everything again; callers keep the result for a deployment.
 //
 // Source: Salt documentation, "Grains"; salt/grains/core.py describes each.
 package grains
@@ -20,15 +20,15 @@ import (
 	"corpus-git/internal/py"
 )
 
-// Source is where facts are read. The zero value is this machine.
+// Source says where facts are read from. The zero value is this machine.
 type Source struct {
-	// Root is put before every path that is read.
+	// Root is prepended to every path that is read.
 	Root string
-	// Hostname gives the name of the host; nil asks the kernel.
+	// Hostname returns the name of the host; nil asks the kernel.
 	Hostname func() (string, error)
-	// Addrs gives the addresses of all interfaces; nil asks the kernel.
+	// Addrs returns the addresses of all interfaces; nil asks the kernel.
 	Addrs func() (map[string][]net.IP, error)
-	// ID is the minion ID; "" is the full name of the host.
+	// ID is the minion ID; "" means the full name of the host.
 	ID string
 }
 
@@ -190,7 +190,7 @@ func (s Source) release(g *py.Dict) {
 	osName, fam := family(rel["ID"])
 	full := rel["NAME"]
 	version := rel["VERSION_ID"]
-	if osName == "Debian" { // the point release is in a file of its own
+	if osName == "Debian" { // the point release is in a separate file
 		if v := s.read("/etc/debian_version"); v != "" && v[0] >= '0' && v[0] <= '9' {
 			version = strings.SplitN(v, ".", 2)[0]
 		}
@@ -318,7 +318,7 @@ func (s Source) software(g *py.Dict) {
 	g.SetStr("locale_info", py.NewDict("defaultlanguage", "en_US", "defaultencoding", "UTF-8", "detectedencoding", "utf-8"))
 }
 
-// python is the release of the machine's python3, as far as the name of its program tells it: Salt's own Python is not there.
+// python is the release of the machine's python3, as far as the name of its program shows it: Salt's own Python is not present.
 func (s Source) python(g *py.Dict) {
 	to, err := os.Readlink(filepath.Join(s.Root, "/usr/bin/python3"))
 	if err != nil {
@@ -343,7 +343,7 @@ func list(l []string) *py.List {
 	return out
 }
 
-// serverID returns a number that Salt makes of the minion's ID.
+// serverID returns a number that Salt derives from the minion's ID.
 func serverID(id string) int64 {
 	sum := sha256.Sum256([]byte(id))
 	return new(big.Int).Mod(new(big.Int).SetBytes(sum[:]), big.NewInt(1<<31)).Int64()

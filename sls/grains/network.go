@@ -144,7 +144,7 @@ func machineAddrs() (map[string][]net.IP, error) {
 	return out, nil
 }
 
-// links are grains of hardware addresses and of default routes.
+// links adds the grains of hardware addresses and of default routes.
 func (s Source) links(g *py.Dict) {
 	hw := py.NewDict()
 	entries, _ := os.ReadDir(filepath.Join(s.Root, "/sys/class/net"))

@@ -9,8 +9,8 @@ import (
 // Path is the PATH of everything that runs for a project.
 const Path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// CleanEnviron returns the initial environment of commands, given that of this process: a fixed PATH and locale, the user, and of its own
-// variables HOME, TZ and TMPDIR. Nothing else is passed on, so that no secret of the server is.
+// CleanEnviron returns the initial environment of commands, given that of this process: a fixed PATH and locale, the user, and from its
+// own variables HOME, TZ and TMPDIR. Nothing else is passed on, so that no secret of the server can be.
 func CleanEnviron(server []string, users Users, euid int) []string {
 	get := func(name string) string {
 		for i := len(server) - 1; i >= 0; i-- {

@@ -12,7 +12,7 @@ import (
 	"corpus-git/internal/execx"
 )
 
-// Host is the machine as SLS files see it. New gives the real one; tests replace fields.
+// Host is the machine as SLS files see it. New returns the real one; tests replace fields.
 type Host struct {
 	// Now is the clock.
 	Now func() time.Time
@@ -20,22 +20,22 @@ type Host struct {
 	Exec execx.Commander
 	// Users looks accounts up.
 	Users Users
-	// Environ is the environment that commands inherit, as os.Environ gives it.
+	// Environ is the environment that commands inherit, as os.Environ returns it.
 	Environ []string
 	// EUID is the effective user that this process runs as; 0 may become other users.
 	EUID int
 	// EGID is the effective group of this process.
 	EGID int
-	// AptDir is where apt keeps its sources and keys; "" is /etc/apt.
+	// AptDir is where apt keeps its sources and keys; "" means /etc/apt.
 	AptDir string
-	// EtcDir is where shadow and login.defs lie; "" is /etc.
+	// EtcDir is the directory of shadow and login.defs; "" means /etc.
 	EtcDir string
-	// Boot differs after each start of the machine, "" if unknown (proc_sys_kernel(5), random/boot_id).
+	// Boot differs after each boot of the machine, "" if unknown (proc_sys_kernel(5), random/boot_id).
 	Boot string
 	// Random returns an integer from 0 to n-1; nil uses the default generator.
 	Random func(n int) int
-	// Refused, if not nil, counts what RunShell refused to run: command lines, and programs named by their path or searched elsewhere than
-	// in PATH. Only the machine's own tools are run then. It is for plans.
+	// Refused, if not nil, counts what RunShell refused to run: command lines, and programs given by their path or searched elsewhere than
+	// in PATH. Only the machine's own tools are then run. It is for plans.
 	Refused *int
 }
 
@@ -51,7 +51,7 @@ func (h *Host) refuses(s Shell) bool {
 	return true
 }
 
-// RandomInt returns a number from 0 to n-1, for what should differ from machine to machine; it is not a secret.
+// RandomInt returns a number from 0 to n-1, for values that should differ from machine to machine; it is not a secret.
 func (h *Host) RandomInt(n int) int {
 	if h.Random != nil {
 		return h.Random(n)
@@ -90,7 +90,7 @@ type User struct {
 	Gecos    string
 	Home     string
 	Shell    string
-	// Passwd is the second field, mostly x: the hash is elsewhere.
+	// Passwd is the second field, usually x: the hash is elsewhere.
 	Passwd string
 }
 
@@ -99,23 +99,23 @@ type Group struct {
 	Name    string
 	GID     int
 	Members []string
-	// Passwd is the second field, mostly x.
+	// Passwd is the second field, usually x.
 	Passwd string
 }
 
-// Users looks up accounts by name or number. Errors wrap ErrNoAccount if there is none. The database is read for each call, as states
+// Users looks up accounts by name or number. Errors wrap ErrNoAccount if there is none. The database is read for each call, since states
 // change it.
 type Users interface {
 	User(nameOrUID string) (User, error)
 	Group(nameOrGID string) (Group, error)
-	// UserByID and GroupByID look up by number alone: an account may be called by the number of another.
+	// UserByID and GroupByID look up by number only, since the name of an account may be the number of another.
 	UserByID(uid int) (User, error)
 	GroupByID(gid int) (Group, error)
 	// GroupsOf returns the IDs of all groups of a user, the primary one first.
 	GroupsOf(u User) ([]int, error)
 }
 
-// CredFor returns the credential to run as a user. It is nil if that is this process's own user, and an error where this process may not
+// CredFor returns the credential to run as a user. It is nil if that is this process's own user, and an error if this process may not
 // become that user.
 func (h *Host) CredFor(name string) (*Cred, error) {
 	if name == "" {
@@ -138,7 +138,7 @@ func (h *Host) CredFor(name string) (*Cred, error) {
 	return &Cred{UID: u.UID, GID: u.GID, Groups: groups, Name: u.Name, Home: u.Home, Shell: u.Shell}, nil
 }
 
-// Whoami returns the name of the user this process runs as, or its number where it has no name.
+// Whoami returns the name of the user this process runs as, or its number if it has no name.
 func (h *Host) Whoami() string {
 	u, err := h.Users.UserByID(h.EUID)
 	if err != nil {

@@ -18,32 +18,32 @@ import (
 // Shell is a command line as Salt's cmd module runs one.
 // Source: Salt documentation, cmd execution module.
 type Shell struct {
-	// Line is what the shell runs; Argv, where not empty, is run without a shell instead.
+	// Line is what the shell runs; Argv, if not empty, is run without a shell instead.
 	Line string
 	Argv []string
-	// Dir is the working directory; "" is the home of the user, or / where that cannot be used.
+	// Dir is the working directory; "" means the home of the user, or / if that cannot be used.
 	Dir string
-	// RunAs and Group are who it runs as; "" is the user of this process.
+	// RunAs and Group are the user and group that it runs as; "" means the user of this process.
 	RunAs, Group string
 	// Env is added to the environment; Prepend goes before PATH.
 	Env     map[string]string
 	Prepend string
 	// CleanEnv starts from an empty environment.
 	CleanEnv bool
-	// KeepLocale leaves the locale alone; without it messages are those of the C locale.
+	// KeepLocale keeps the locale; otherwise messages are those of the C locale.
 	KeepLocale bool
-	// Path is the shell; "" is /bin/sh.
+	// Path is the shell; "" means /bin/sh.
 	Path    string
 	Umask   *int
 	Timeout time.Duration
 	Stdin   string
 	// Merge sends standard error into standard output.
 	Merge bool
-	// Line callbacks, as output comes; nil for none.
+	// OnLine is called for each line as output arrives; nil means none.
 	OnLine func(stderr bool, line string)
-	// KeepEnd leaves white space at the end of the output.
+	// KeepEnd keeps white space at the end of the output.
 	KeepEnd bool
-	// Decode makes text of output that is in another encoding than UTF-8; nil leaves it as it is.
+	// Decode converts output in another encoding to UTF-8; nil keeps it as it is.
 	Decode func(string) string
 }
 
@@ -52,11 +52,11 @@ type ShellResult struct {
 	Retcode        int
 	Stdout, Stderr string
 	TimedOut       bool
-	// Dir is where it ran, User as whom.
+	// Dir is the folder in which it ran, User the user that it ran as.
 	Dir, User string
 }
 
-// MaxOutput is how many bytes of each stream a ShellResult keeps: the last ones.
+// MaxOutput is the number of bytes of each stream that a ShellResult keeps: the last ones.
 const MaxOutput = 1 << 20
 
 // DefaultShell is Salt's default.
@@ -64,8 +64,8 @@ const DefaultShell = "/bin/sh"
 
 var errTimeout = errors.New("timed out")
 
-// RunShell runs a command line. The error says that it could not be started; its text is Salt's where
-// Salt has one. When ctx ends the error is ctx's.
+// RunShell runs a command line. An error means that it could not be started; its text is Salt's if Salt has one. When ctx ends, the error
+// is ctx's.
 func (h *Host) RunShell(ctx context.Context, s Shell) (ShellResult, error) {
 	res := ShellResult{}
 	if h.refuses(s) {
@@ -103,8 +103,8 @@ func (h *Host) RunShell(ctx context.Context, s Shell) (ShellResult, error) {
 	return res, runError(ctx, err)
 }
 
-// Command is the command of s, without its streams: user, folder and environment. Errors are those of RunShell. Timeout, input and output
-// of s are ignored.
+// Command returns the command of s, without its streams: user, folder and environment. Errors are those of RunShell. Timeout, input and
+// output of s are ignored.
 func (h *Host) Command(s Shell) (execx.Cmd, error) {
 	cred, err := h.credential(s)
 	if err != nil {
@@ -122,7 +122,7 @@ func (h *Host) Command(s Shell) (execx.Cmd, error) {
 	return cmd, nil
 }
 
-// credential is who the command runs as; nil is the user of this process.
+// credential returns the credential that the command runs with; nil means the user of this process.
 func (h *Host) credential(s Shell) (*Cred, error) {
 	cred, err := h.CredFor(s.RunAs)
 	if errors.Is(err, ErrNoAccount) {
@@ -134,7 +134,7 @@ func (h *Host) credential(s Shell) (*Cred, error) {
 	return h.withGroup(cred, s.Group)
 }
 
-// workDir is where a command runs that asks for dir; "" is the home of its user, or / where that can't be read.
+// workDir returns the folder in which a command that requests dir runs; for "" the home of its user, or / if that can't be read.
 func workDir(dir, home string) (string, error) {
 	if dir == "" {
 		if dir = home; !readableDir(dir) {
@@ -174,7 +174,7 @@ func (s Shell) text(out *execx.Tail) string {
 	return strings.TrimRight(text, " \t\r\n\v\f")
 }
 
-// runError is why a command could not be run; the context's cause takes precedence.
+// runError returns why a command could not be run; the context's cause takes precedence.
 func runError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -237,7 +237,7 @@ func readableDir(dir string) bool {
 	return err == nil && st.IsDir()
 }
 
-// localeVars returns what Salt resets so that programs answer in the C locale.
+// localeVars returns the variables that Salt resets so that programs answer in the C locale.
 func localeVars() []string {
 	return []string{"LC_CTYPE", "LC_NUMERIC", "LC_TIME", "LC_COLLATE", "LC_MONETARY", "LC_MESSAGES", "LC_PAPER", "LC_NAME",
 		"LC_ADDRESS", "LC_TELEPHONE", "LC_MEASUREMENT", "LC_IDENTIFICATION", "LANGUAGE"}
@@ -270,7 +270,7 @@ func (h *Host) environ(s Shell, home string) []string {
 		env[k] = v
 	}
 	if s.Prepend != "" {
-		// Without a PATH an empty element would stand for the working directory.
+		// Without a PATH an empty element would mean the working directory.
 		env["PATH"] = strings.TrimSuffix(s.Prepend+":"+env["PATH"], ":")
 	}
 	out := make([]string, 0, len(env))

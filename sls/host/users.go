@@ -24,7 +24,8 @@ func (f FileUsers) UserByID(uid int) (User, error) {
 	return f.user(strconv.Itoa(uid), func(u User) bool { return u.UID == uid })
 }
 
-// user returns the first account for which the first of the questions holds, else the first for which the next one does.
+// user returns the first account for which the first of the questions is true, otherwise the first for which the next one
+// is.
 func (f FileUsers) user(asked string, questions ...func(User) bool) (User, error) {
 	found := make([]*User, len(questions))
 	err := eachLine(f.passwd(), func(p []string) bool {
@@ -50,7 +51,8 @@ func (f FileUsers) user(asked string, questions ...func(User) bool) (User, error
 	return User{}, fmt.Errorf("user %s: %w", asked, ErrNoAccount)
 }
 
-// firstOf notes x where it is the first for which a question holds, and reports whether a later one could still be better.
+// firstOf records x if it is the first for which a question is true, and reports whether a later one could still be
+// better.
 func firstOf[T any](x T, found []*T, questions []func(T) bool) bool {
 	for n, q := range questions {
 		if found[n] == nil && q(x) {

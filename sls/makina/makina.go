@@ -10,7 +10,7 @@ import (
 //go:embed all:tree
 var files embed.FS
 
-// Root returns the file root with the files, to be the last one.
+// Root returns the file root with the files, which should be the last one.
 func Root() fileroot.Root {
 	tree, err := fs.Sub(files, "tree")
 	if err != nil {

@@ -59,7 +59,7 @@ func addCmd(s *Set) {
 	})
 }
 
-// shell runs a command of a template. As Salt's templates do, the command goes through a shell.
+// shell runs a command of a template, through a shell as in Salt's templates.
 func (c *call) shell(merge bool) (host.ShellResult, error) {
 	timeout, err := c.integer("timeout", 0)
 	if err != nil {

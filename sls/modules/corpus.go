@@ -10,7 +10,7 @@ import (
 	"corpus-git/internal/py"
 )
 
-// addCorpus adds what makina-states gives to projects.
+// addCorpus adds what makina-states provides to projects.
 func addCorpus(s *Set) {
 	cfg := func(c *call) (any, error) { return c.project() }
 	s.add("mc_project.get_configuration", "name * **", cfg)
@@ -96,8 +96,8 @@ func jsonDump(v any, pretty bool) (any, error) {
 	return strings.ReplaceAll(s, "\n", jsonNewline), nil
 }
 
-// project returns the configuration of the project itself, as a reference: what a template changes in it stays changed. That of
-// another one is not known here.
+// project returns the configuration of the project itself, as a reference: what a template changes in it stays changed. The
+// configuration of another project is not known here.
 func (c *call) project() (any, error) {
 	name, _ := c.Cfg.GetStr("name")
 	if c.Cfg == nil || py.Str(name) != c.str("name", "") {
@@ -106,7 +106,7 @@ func (c *call) project() (any, error) {
 	return c.Cfg, nil
 }
 
-// configurationItem is one key of cfg, else of its data, None where neither has it; without a key all of cfg.
+// configurationItem returns one key of cfg, otherwise of its data, None if neither has it; without a key all of cfg.
 // Source: makina-states, mc_states/modules/mc_project_2.py, get_configuration_item.
 func configurationItem(c *call) (any, error) {
 	c.args["name"] = c.args["project"]
@@ -145,7 +145,7 @@ func (c *call) saltSettings() *py.Dict {
 	return out
 }
 
-// locations are makina-states' paths, so far as they mean something without it.
+// locations returns makina-states' paths, as far as they mean something without it.
 // Source: makina-states, mc_states/modules/mc_locations.py.
 func (c *call) locations() *py.Dict {
 	d := py.NewDict(
@@ -165,7 +165,7 @@ func (c *call) locations() *py.Dict {
 	return d
 }
 
-// storedPassword generates a secret once per key. Where it is kept decides when a new one becomes durable.
+// storedPassword generates a secret once per key. The storage decides when a new one becomes durable.
 func storedPassword(c *call) (any, error) {
 	if c.Passwords == nil {
 		return nil, errors.New(c.name + ": there is no place to keep passwords")

@@ -113,7 +113,8 @@ func addDefaults(s *Set) {
 	s.add("defaults.deepcopy", "source", func(c *call) (any, error) { return py.DeepCopy(c.val("source")), nil })
 }
 
-// unsupportedGrain is the error for a grain that Salt collects and this program does not, unless the grains hold it.
+// unsupportedGrain returns the error for a grain that Salt collects and this program does not, unless the grains
+// contain it.
 func (c *call) unsupportedGrain(key, delimiter string) error {
 	top, _, _ := strings.Cut(key, delimiter)
 	if _, ok := c.Grains.GetStr(top); ok || !names.Grain(top) {
@@ -262,7 +263,7 @@ func (c *call) config() any {
 	return ""
 }
 
-// Merge merges src into dst: mappings deeply, lists appended where asked, anything else replaced.
+// Merge merges src into dst: mappings deeply, lists are appended on request, anything else is replaced.
 // Source: Salt documentation, dictupdate.update.
 func Merge(dst, src *py.Dict, lists bool) {
 	for _, e := range src.Items() {

@@ -20,7 +20,7 @@ import (
 	"corpus-git/sls/host"
 )
 
-// addFileStat adds what the module file says of a path: its kind, mode, owner and times.
+// addFileStat adds the functions of the module file about a path: its kind, mode, owner and times.
 func addFileStat(s *Set) {
 	is := func(test func(os.FileInfo) bool, follow bool) func(*call) (any, error) {
 		return func(c *call) (any, error) {
@@ -91,7 +91,7 @@ func addFileStat(s *Set) {
 	}
 }
 
-// addFileContents adds what the module file says of what is in a file or folder.
+// addFileContents adds the functions of the module file about the contents of a file or folder.
 func addFileContents(s *Set) {
 	s.live("file.read", "path binary?", func(c *call) (any, error) {
 		b, err := vfs.ReadFollowed(c.str("path", ""), vfs.MaxRead)
@@ -107,7 +107,7 @@ func addFileContents(s *Set) {
 		}
 		return os.Readlink(p)
 	})
-	s.live("alternatives.show_current", "name", func(c *call) (any, error) { // false for a name that is not there, as Salt has it
+	s.live("alternatives.show_current", "name", func(c *call) (any, error) { // false for a name that does not exist, as in Salt
 		to, err := os.Readlink("/etc/alternatives/" + filepath.Base(c.str("name", "")))
 		if err != nil {
 			return false, nil
@@ -167,7 +167,7 @@ func addFileContents(s *Set) {
 	})
 }
 
-// addFileNames adds what the module file makes of a path as a text.
+// addFileNames adds the functions of the module file that process a path as text.
 func addFileNames(s *Set) {
 	s.add("file.dirname", "path", func(c *call) (any, error) { return pyDirname(c.str("path", "")), nil })
 	s.add("file.basename", "path", func(c *call) (any, error) {

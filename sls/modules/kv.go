@@ -9,10 +9,10 @@ import (
 	"corpus-git/internal/py"
 )
 
-// services is where the registry's services stand among the keys: services/SERVICE/INSTANCE.
+// services is the prefix of the registry's services among the keys: services/SERVICE/INSTANCE.
 const services = "services/"
 
-// keys returns what the project sees of the keys.
+// keys returns the keys that the project sees.
 func (c *call) keys() (map[string]string, error) {
 	if c.KV == nil {
 		return nil, nil
@@ -20,7 +20,8 @@ func (c *call) keys() (map[string]string, error) {
 	return c.KV(c.ctx)
 }
 
-// addKV adds the functions of keys and services. A key that does not exist yet may come before the step runs.
+// addKV adds the functions of keys and services. A key that does not exist yet may be created before the step
+// runs.
 func addKV(s *Set) {
 	s.add("kv.get", "key default?", func(c *call) (any, error) {
 		all, err := c.keys()

@@ -8,8 +8,8 @@ import (
 	"corpus-git/internal/py"
 )
 
-// addMakina adds those registries of makina-states that projects read and that mean something without it: the names
-// that depend on the machine alone. A key that is not here is undefined, so that a template which asks for it fails and
+// addMakina adds the registries of makina-states that projects read and that mean something without it: the names that
+// depend only on the machine. A missing key is undefined, so that a template which reads it fails and
 // names it.
 func addMakina(s *Set) {
 	s.add("mc_pkgs.settings", "**", func(c *call) (any, error) {
@@ -54,7 +54,7 @@ func (c *call) grain(name, def string) string {
 	return def
 }
 
-// registry lets the pillar have the last word on a registry: its mapping of that name, and its keys "name.key".
+// registry overrides a registry with values from the pillar: its mapping of that name, and its keys "name.key".
 // Source: makina-states, mc_utils.defaults.
 func (c *call) registry(name string, d *py.Dict) *py.Dict {
 	if m, ok := c.Pillar.GetStr(name); ok {
@@ -111,7 +111,7 @@ func (c *call) pkgSettings() *py.Dict {
 		"ubuntu_old_lts", "trusty", "dcomps", "main contrib non-free", "ucomps", "main restricted universe multiverse")
 }
 
-// apacheSettings returns the names and places of Apache by family of system.
+// apacheSettings returns the names and paths of Apache by family of systems.
 // Source: makina-states, mc_states/modules/mc_apache.py.
 func (c *call) apacheSettings() *py.Dict {
 	if c.grain("os_family", "") == "RedHat" {

@@ -23,7 +23,7 @@ func addMakinaHTTP(s *Set) {
 	})
 }
 
-// nginxSettings returns the names and places of nginx in Debian.
+// nginxSettings returns the names and paths of nginx in Debian.
 // Source: makina-states, mc_states/modules/mc_nginx.py, for which keys there are.
 func (c *call) nginxSettings() *py.Dict {
 	const files = "salt://makina-states/files/etc/nginx/"
@@ -37,7 +37,7 @@ func (c *call) nginxSettings() *py.Dict {
 	))
 }
 
-// nginxVhost returns the settings of a site: those of nginx, the defaults of a site, and over them what the caller gives. An empty ssl_cert
+// nginxVhost returns the settings of a site: those of nginx, the defaults of a site, overridden by the caller's arguments. An empty ssl_cert
 // means no TLS; without one a self-signed certificate is made.
 // Source: makina-states, mc_states/modules/mc_nginx.py, vhost_settings.
 func nginxVhost(c *call) (any, error) {
@@ -102,7 +102,7 @@ func nginxVhost(c *call) (any, error) {
 }
 
 // circusWatcher returns a watcher of circus as a unit of systemd. Source: circus' documentation, "Configuration", watcher:NAME; systemd.exec(5),
-// systemd.service(5) for what stands for it.
+// systemd.service(5) for the equivalents.
 func circusWatcher(c *call) (any, error) {
 	name, cmd := c.str("name", ""), strings.TrimSpace(c.str("cmd", ""))
 	given := func(keys ...string) (string, bool) {

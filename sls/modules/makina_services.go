@@ -7,8 +7,8 @@ import (
 	"corpus-git/internal/py"
 )
 
-// addMakinaServices adds the registries of services beside the sites: databases, queues and their backups. Names and places are those of the distribution;
-// which keys there are is from makina-states, mc_states/modules/mc_*.py of the same name.
+// addMakinaServices adds the registries of services other than sites: databases, queues and their backups. Names and paths are those of the distribution;
+// the set of keys is from makina-states, mc_states/modules/mc_*.py of the same name.
 func addMakinaServices(s *Set) {
 	s.add("mc_php.fpmpool_settings", "domain doc_root **", fpmPool)
 	s.add("mc_apache.vhost_settings", "domain doc_root **", apacheVhost)
@@ -78,7 +78,7 @@ func rabbitmqSettings(c *call) (any, error) {
 	return d, nil
 }
 
-// slapdSettings has the passwords of the two administrators, the pillar's or stored ones, and syncrepl as one line, where it names a provider.
+// slapdSettings returns the passwords of the two administrators, the pillar's or stored ones, and syncrepl as one line if it names a provider.
 func slapdSettings(c *call) (any, error) {
 	d := c.registry("makina-states.services.dns.slapd", py.NewDict("mode", "master", "pkgs", py.NewList("slapd", "ldap-utils", "ca-certificates"),
 		"service_name", "slapd", "user", "openldap", "group", "openldap", "slapd_directory", "/etc/ldap/slapd.d", "SLAPD_CONF", "/etc/ldap/slapd.d",
@@ -116,7 +116,7 @@ func slapdSettings(c *call) (any, error) {
 	return d, nil
 }
 
-// redisSettings has a password for the server: the pillar's, none where the pillar says false, else a stored one.
+// redisSettings returns a password for the server: the pillar's, none if the pillar sets false, otherwise a stored one.
 func redisSettings(c *call) (any, error) {
 	d := c.registry("makina-states.services.db.redis", py.NewDict("service", "redis-server", "password", "",
 		"redis", py.NewDict("bind", "127.0.0.1", "port", int64(6379), "requirepass", "", "masterauth", "")))
@@ -158,8 +158,8 @@ func (c *call) pgsqlSettings() *py.Dict {
 	return d
 }
 
-// fpmPool returns the settings of a pool of PHP-FPM: those of PHP, folders beside the root of the documents, and over them what the caller gives.
-// Source: makina-states, mc_php.fpmpool_settings, for the keys and which of them add to the defaults.
+// fpmPool returns the settings of a pool of PHP-FPM: those of PHP, folders next to the document root, overridden by the caller's arguments. Source:
+// makina-states, mc_php.fpmpool_settings, for the keys and for which of them add to the defaults.
 func fpmPool(c *call) (any, error) {
 	domain, root := c.str("domain", ""), c.str("doc_root", "")
 	d := c.phpSettings()
@@ -201,7 +201,7 @@ func fpmPool(c *call) (any, error) {
 	return d, nil
 }
 
-// searchPath returns a list of folders as PHP reads it: the defaults and what is given for a key; one that is given and empty is none at all.
+// searchPath returns a list of folders as PHP reads it: the defaults and the given value of a key; a given empty value means no list at all.
 func searchPath(given *py.Dict, key string, defaults ...string) string {
 	v, ok := given.GetStr(key)
 	if ok && (v == nil || !py.Truth(v)) {

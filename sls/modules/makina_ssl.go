@@ -15,8 +15,8 @@ import (
 	"corpus-git/internal/py"
 )
 
-// addMakinaSSL adds mc_ssl.ssl_certs: a list of pairs of a certificate and its key, in PEM, for domains. They are self-signed, made once and kept among the
-// stored passwords; what the pillar has below makina-states.localsettings.ssl.certificates ([certificate, key] by domain) comes first.
+// addMakinaSSL adds mc_ssl.ssl_certs: a list of pairs of a certificate and its key, in PEM, for domains. They are self-signed, generated once and kept
+// among the stored passwords; those in the pillar below makina-states.localsettings.ssl.certificates ([certificate, key] by domain) take precedence.
 func addMakinaSSL(s *Set) {
 	s.put("mc_ssl.ssl_certs", "domains **", false, func(c *call) (any, error) {
 		var domains []string

@@ -8,7 +8,7 @@ import (
 	"corpus-git/internal/py"
 )
 
-// addMakinaSupervisor adds the registries of supervisord and cron, and what makes a program of supervisord a unit of systemd.
+// addMakinaSupervisor adds the registries of supervisord and cron, and the function that turns a program of supervisord into a systemd unit.
 func addMakinaSupervisor(s *Set) {
 	s.add("mc_supervisor.settings", "**", func(c *call) (any, error) { return c.supervisorSettings(), nil })
 	s.add("mc_supervisor.program", "name command **", supervisorProgram)
@@ -17,14 +17,15 @@ func addMakinaSupervisor(s *Set) {
 	})
 }
 
-// supervisorSettings returns the options that programs have unless they name others.
+// supervisorSettings returns the options that programs have unless they set others.
 // Source: makina-states, mc_states/modules/mc_supervisor.py, for which keys there are, and their values.
 func (c *call) supervisorSettings() *py.Dict {
 	return c.registry("makina-states.services.monitoring.supervisor", py.NewDict("location", "/etc/systemd/system",
 		"program", py.NewDict("autostart", "true", "autorestart", "true", "stopwaitsecs", "10", "startsecs", "10", "umask", "022")))
 }
 
-// supervisorIgnored returns the options that ask for nothing of a unit: logs go to the journal, which keeps their size, and systemd counts starts in its own way.
+// supervisorIgnored reports whether an option has no meaning for a unit: logs go to the journal, which keeps their size, and systemd counts starts in its own
+// way.
 func supervisorIgnored(option string) bool {
 	return slices.Contains([]string{"conf_priority", "priority", "process_name", "startretries", "redirect_stderr", "defaultlog", "stdout_logfile", "stderr_logfile",
 		"stdout_syslog", "stderr_syslog", "serverurl"}, option) ||
@@ -32,7 +33,7 @@ func supervisorIgnored(option string) bool {
 			(strings.HasSuffix(option, "_maxbytes") || strings.HasSuffix(option, "_backups") || strings.HasSuffix(option, "_events_enabled"))
 }
 
-// supervisorOptions returns those that a unit has directives for.
+// supervisorOptions returns the options for which units have directives.
 func supervisorOptions() []string {
 	return []string{"directory", "user", "umask", "environment", "numprocs", "numprocs_start", "autostart", "autorestart", "exitcodes", "startsecs", "stopsignal",
 		"stopwaitsecs", "stopasgroup", "killasgroup", "program_type"}
@@ -46,7 +47,7 @@ type supervised struct {
 	bad     error
 }
 
-// supervisorProgram returns a program of supervisord as a unit of systemd. An option that supervisord has and a unit cannot have is an error.
+// supervisorProgram returns a program of supervisord as a unit of systemd. An option of supervisord that a unit cannot have is an error.
 // Source: supervisord's documentation, "Configuration File", "[program:x] Section Settings"; systemd.service(5), systemd.kill(5).
 func supervisorProgram(c *call) (any, error) {
 	p := &supervised{name: c.str("name", ""), options: map[string]any{}}
@@ -123,7 +124,7 @@ func (p *supervised) number(option string, otherwise, least, most int) int {
 	return n
 }
 
-// expand puts in what supervisord's expressions stand for. A unit of several processes has their number as the name of its instance.
+// expand replaces supervisord's expressions with their values. A unit of several processes has their number as the name of its instance.
 func (p *supervised) expand(s string) string {
 	var b strings.Builder
 	for {
@@ -155,7 +156,7 @@ func (p *supervised) expand(s string) string {
 	}
 }
 
-// command is ExecStart: supervisord splits a command as a shell would, and hands it to none.
+// command returns ExecStart: supervisord splits a command as a shell would, but does not use a shell.
 func (p *supervised) command(line string) string {
 	words, err := py.ShlexSplit(line)
 	if err != nil || len(words) == 0 {
@@ -169,7 +170,7 @@ func (p *supervised) command(line string) string {
 	return `/bin/sh -c "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", "$$").Replace(out) + `"` // percent signs are doubled already
 }
 
-// directives returns those of the unit, pairs of a name and a value.
+// directives returns the directives of the unit, pairs of a name and a value.
 func (p *supervised) directives() []any {
 	var out []any
 	put := func(directive, value string) { out = append(out, py.NewList(directive, value)) }
@@ -182,7 +183,7 @@ func (p *supervised) directives() []any {
 	put("UMask", "0"+strings.TrimLeft(p.text("umask", "022"), "0"))
 	put("KillSignal", "SIG"+strings.TrimPrefix(p.text("stopsignal", "TERM"), "SIG"))
 	put("TimeoutStopSec", strconv.Itoa(p.number("stopwaitsecs", 10, 0, 86400)))
-	if !p.isTrue("stopasgroup") { // which systemd does unless told otherwise; what is left when the time is over goes with it in both
+	if !p.isTrue("stopasgroup") { // which systemd does by default; both kill what is left after the timeout
 		put("KillMode", "mixed")
 	}
 	if codes := strings.ReplaceAll(p.text("exitcodes", ""), ",", " "); codes != "" {
@@ -191,7 +192,7 @@ func (p *supervised) directives() []any {
 	return out
 }
 
-// restart is systemd's word for autorestart.
+// restart returns systemd's equivalent of autorestart.
 func (p *supervised) restart() string {
 	switch {
 	case p.text("autorestart", "unexpected") == "unexpected":

@@ -71,7 +71,7 @@ func addMakinaUtils(s *Set) {
 	}
 }
 
-// orderedDict is collections.OrderedDict as templates call it: with a mapping, or with pairs.
+// orderedDict implements collections.OrderedDict for templates: with a mapping, or with pairs.
 func orderedDict(_ context.Context, args []any, kw *py.Dict) (any, error) {
 	d := py.NewDict()
 	d.KeepOrder()
@@ -110,7 +110,7 @@ func items(v any) []any {
 	return nil
 }
 
-// formatResolve replaces {key} in the strings of a value by the text of that key of values, until none is left that is known.
+// formatResolve replaces {key} in the strings of a value with the text of that key of values, until no known key is left.
 // Source: makina-states, mc_utils.format_resolve; 100 rounds are its limit.
 func formatResolve(v any, values *py.Dict, depth int) (any, error) {
 	if depth > 100 {
@@ -152,7 +152,7 @@ func formatResolve(v any, values *py.Dict, depth int) (any, error) {
 	return v, nil
 }
 
-// resolveKeys replaces each {key} that is known once; mappings and lists are left.
+// resolveKeys replaces each known {key} once; mappings and lists are kept.
 func resolveKeys(s string, values *py.Dict) string {
 	if values == nil {
 		return s

@@ -12,7 +12,7 @@ import (
 	"corpus-git/sls/host"
 )
 
-// Env is what the functions work on.
+// Env is the environment that the functions work on.
 type Env struct {
 	Host                      *host.Host
 	Roots                     fileroot.Roots
@@ -20,13 +20,13 @@ type Env struct {
 	// Locations override keys of mc_locations.settings.
 	Locations *py.Dict
 	Passwords Passwords
-	// KV gives the keys that the project sees, with their values; nil has none.
+	// KV returns the keys that the project sees, with their values; nil means none.
 	KV func(ctx context.Context) (map[string]string, error)
-	// Static forbids looking at what an earlier step may change.
+	// Static forbids reading what an earlier step may change.
 	Static bool
-	// Log takes what templates say with log.*; nil drops it.
+	// Log receives what templates print with log.*; nil discards it.
 	Log func(line string)
-	// Output takes lines of commands; nil drops them.
+	// Output receives lines of output of commands; nil discards them.
 	Output func(stderr bool, line string)
 }
 
@@ -34,7 +34,8 @@ type Env struct {
 type Passwords interface {
 	// Get returns the secret of a key; ok is false if it has none yet.
 	Get(key string) (secret string, ok bool, err error)
-	// Put returns a key a secret and returns what templates see of it: the secret or, if nothing is stored, a text that says so.
+	// Put stores a secret under a key and returns what templates see of it: the secret or, if nothing is stored, a text that
+	// says so.
 	Put(key, secret string) (string, error)
 }
 
@@ -48,7 +49,7 @@ type UnknownError struct{ Function, Near string }
 
 func (e *UnknownError) Error() string { return "salt has no function '" + e.Function + "'" }
 
-// UnsupportedError is something that Salt's function does and the one here does not.
+// UnsupportedError is something that Salt's function supports and the one here does not.
 type UnsupportedError struct{ What string }
 
 func (e *UnsupportedError) Error() string { return e.What + " is not built in" }
@@ -66,20 +67,20 @@ type call struct {
 type function struct {
 	name        string
 	params      []string // names; "?" after one marks it as optional
-	unsupported []string // names of Salt's that may only ask for nothing
+	unsupported []string // Salt's names of parameters that must not request anything
 	varArg      bool     // * : more positional arguments
 	varKw       bool     // ** : more keyword arguments
 	live        bool     // must not run in a Static set
 	run         func(c *call) (any, error)
 }
 
-// Set is the functions with their environment: the value of salt in templates.
+// Set contains the functions with their environment: it is the value of salt in templates.
 type Set struct {
 	env   *Env
 	funcs map[string]*function
 }
 
-// New makes a Set.
+// New returns a Set.
 func New(env *Env) *Set {
 	s := &Set{env: env, funcs: map[string]*function{}}
 	for _, add := range []func(*Set){
@@ -93,8 +94,8 @@ func New(env *Env) *Set {
 	return s
 }
 
-// add registers a function that only looks at what cannot change before the step runs. spec is a list of
-// parameter names; an optional one ends in ?, one that is lacking in ~, * takes more positional and ** more keyword arguments.
+// add registers a function that only reads what cannot change before the step runs. spec is a list of parameter names; an
+// optional one ends in ?, an unsupported one in ~, * accepts more positional and ** more keyword arguments.
 func (s *Set) add(name, spec string, run func(c *call) (any, error)) { s.put(name, spec, false, run) }
 
 // live registers a function that runs only when the step runs.

@@ -6,8 +6,8 @@ import (
 	"corpus-git/internal/py"
 )
 
-// addPHP adds makina-states' registry of PHP: names, places and limits. What it keeps for its own formulas (configs)
-// is left out. Source: makina-states, mc_states/modules/mc_php.py; the release of PHP and the names of packages are
+// addPHP adds makina-states' registry of PHP: names, paths and limits. What it has for its own formulas (configs) is
+// omitted. Source: makina-states, mc_states/modules/mc_php.py; the release of PHP and the names of packages are
 // those of the distribution, where makina-states fixes 7.0.
 func addPHP(s *Set) {
 	s.add("mc_php.settings", "**", func(c *call) (any, error) { return c.phpSettings(), nil })
@@ -17,7 +17,7 @@ func addPHP(s *Set) {
 	})
 }
 
-// phpReleases are the releases of PHP that distributions have, oldest first.
+// phpReleases returns the releases of PHP that distributions have, oldest first.
 // Source: packages.debian.org and packages.ubuntu.com, source package php-defaults.
 func phpReleases() []struct{ os, release, php string } {
 	return []struct{ os, release, php string }{
@@ -27,7 +27,8 @@ func phpReleases() []struct{ os, release, php string } {
 	}
 }
 
-// phpRelease returns the release that a distribution has; that of the newest one known where the machine's is not.
+// phpRelease returns the release that a distribution has; or that of the newest known one if the machine's is
+// unknown.
 func phpRelease(os, release string) string {
 	out := "8.4"
 	for _, r := range phpReleases() {
@@ -70,7 +71,7 @@ func (c *call) phpSettings() *py.Dict {
 	return d
 }
 
-// phpOthers returns the services of other releases, which run beside it where they are installed.
+// phpOthers returns the services of other releases, which run in parallel if they are installed.
 func phpOthers(ver string) *py.List {
 	out := py.NewList("php-fpm")
 	for _, v := range []string{"5", "5.6", "7.0", "7.1", "7.2", "7.3", "7.4", "8.0", "8.1", "8.2", "8.3", "8.4"} {
@@ -81,7 +82,7 @@ func phpOthers(ver string) *py.List {
 	return out
 }
 
-// phpPackages returns the packages by what they hold.
+// phpPackages returns the packages by their contents.
 func phpPackages() *py.Dict {
 	d := py.NewDict("main", "php", "mod_fcgid", "libapache2-mod-fcgid", "mod_fastcgi", "libapache2-mod-fastcgi", "mod_php", "libapache2-mod-php",
 		"mod_php_filter", "libapache2-mod-php", "php5_cgi", "php-cgi", "php_fpm", "php-fpm", "apc", "php-apcu", "imagemagick", "php-imagick",
@@ -93,7 +94,7 @@ func phpPackages() *py.Dict {
 	return d
 }
 
-// phpProduction returns what another environment than dev changes.
+// phpProduction returns what environments other than dev change.
 func phpProduction() *py.Dict {
 	return py.NewDict("fpm_pm_max_requests", int64(1000), "fpm_pm_max_children", int64(50), "fpm_pm_start_servers", int64(10),
 		"fpm_pm_min_spare_servers", int64(10), "fpm_pm_max_spare_servers", int64(10), "modules_opcache_memory_consumption", int64(64),

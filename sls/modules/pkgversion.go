@@ -33,7 +33,7 @@ func splitVersion(v string) (epoch, upstream, revision string) {
 	return epoch, v, ""
 }
 
-// comparePart compares in turn what are not digits, letter by letter, and numbers.
+// comparePart compares non-digits, letter by letter, and numbers in turn.
 func comparePart(a, b string) int {
 	for a != "" || b != "" {
 		for a != "" && !digit(a[0]) || b != "" && !digit(b[0]) {
@@ -54,7 +54,8 @@ func comparePart(a, b string) int {
 
 func digit(c byte) bool { return '0' <= c && c <= '9' }
 
-// rank returns the weight of the first letter: a tilde comes before the end, the end and digits before letters, letters before all else.
+// rank returns the weight of the first letter: a tilde comes before the end, the end and digits before letters, letters before
+// everything else.
 func rank(s string) int {
 	switch {
 	case s == "" || digit(s[0]):
@@ -67,7 +68,7 @@ func rank(s string) int {
 	return int(s[0]) + 256
 }
 
-// number cuts the leading digits off, and gives them without leading zeros.
+// number splits off the leading digits, and returns them without leading zeros.
 func number(s string) (n, rest string) {
 	i := 0
 	for i < len(s) && digit(s[i]) {

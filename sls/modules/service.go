@@ -9,8 +9,8 @@ import (
 	"corpus-git/sls/host"
 )
 
-// addService adds what the module service does with one service, through systemctl or service(8).
-// Source: Salt documentation, systemd_service and debian_service execution modules.
+// addService adds the functions of the module service for one service, through systemctl or
+// service(8). Source: Salt documentation, systemd_service and debian_service execution modules.
 func addService(s *Set) {
 	for _, verb := range []string{"start", "stop", "restart", "reload", "force_reload", "enable", "disable"} {
 		s.live("service."+verb, "name **", func(c *call) (any, error) { return c.act(verb) })

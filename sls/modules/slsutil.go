@@ -10,7 +10,7 @@ import (
 	"corpus-git/internal/saltyaml"
 )
 
-// addSlsutil adds what the module slsutil makes of data.
+// addSlsutil adds the functions of the module slsutil that process data.
 func addSlsutil(s *Set) {
 	s.add("slsutil.merge", "obj_a obj_b strategy? renderer? merge_lists?", func(c *call) (any, error) {
 		a, ok1 := py.DeepCopy(c.val("obj_a")).(*py.Dict)
@@ -71,7 +71,7 @@ func addSlsutil(s *Set) {
 	})
 }
 
-// addSlsutilFiles adds what the module slsutil says of the file roots.
+// addSlsutilFiles adds the functions of the module slsutil about the file roots.
 func addSlsutilFiles(s *Set) {
 	s.add("slsutil.file_exists", "path saltenv?", func(c *call) (any, error) {
 		_, err := c.Roots.Find(c.str("path", ""))
@@ -113,7 +113,7 @@ func findup(c *call) (any, error) {
 	}
 }
 
-// loadYAML reads YAML from a template's own data; errors hold none of it.
+// loadYAML reads YAML from a template's own data; errors contain none of it.
 func loadYAML(text string) (any, error) {
 	doc, err := saltyaml.Parse("", []byte(text), saltyaml.Options{Private: true})
 	if err != nil {

@@ -38,7 +38,7 @@ func text(v any) (string, error) {
 	return "", typeError("str", v)
 }
 
-// typeError is the error of a value of the wrong type.
+// typeError returns the error for a value of the wrong type.
 func typeError(want string, v any) error {
 	if f, ok := v.(py.Failer); ok {
 		return f.Fail()
@@ -52,13 +52,13 @@ type rule uint8
 const (
 	// The zero rule refuses: an undefined value or argument is an error.
 	_ rule = iota
-	// passes: a value that is undefined, or holds something that is, makes the result undefined.
+	// passes: a value that is undefined, or contains something undefined, makes the result undefined.
 	passes
 	// decidesItself: the filter decides what an undefined value means.
 	decidesItself
 )
 
-// filter is a filter of Salt's: its parameters, the value included, of which so many must be given.
+// filter is one of Salt's filters: its parameters, including the value, and how many of them are required.
 type filter struct {
 	undefined rule
 	required  int
@@ -91,8 +91,8 @@ func simple(fn func(c call) (any, error)) filter {
 	return filter{required: 1, params: []string{"value"}, fn: fn}
 }
 
-// filters returns those that Salt adds, and those of Jinja that it replaces. Source: Salt documentation, "Understanding Jinja",
-// Filters; and the behaviour of release 3008, which testdata/expected.json records.
+// filters returns the filters that Salt adds, and those of Jinja that it replaces. Source: Salt documentation, "Understanding
+// Jinja", Filters; and the behaviour of release 3008, which testdata/expected.json records.
 func filters() map[string]jinja.FilterFunc {
 	all := map[string]filter{}
 	for _, m := range []map[string]filter{textFilters(), regexFilters(), hashFilters(), serialFilters(), seqFilters(), dictFilters(), addressFilters(), randomFilters()} {
@@ -106,7 +106,7 @@ func filters() map[string]jinja.FilterFunc {
 	return out
 }
 
-// tests returns those that Salt adds.
+// tests returns the tests that Salt adds.
 func tests() map[string]jinja.TestFunc {
 	match := filter{required: 2, params: []string{"txt", "rgx", "ignorecase", "multiline"}, fn: func(c call) (any, error) {
 		m, err := find(c, true)
@@ -125,8 +125,8 @@ func tests() map[string]jinja.TestFunc {
 	}
 }
 
-// lacking returns what Salt has and this package has not: they ask for other programs, the network or the machine's files, or
-// are hardly used.
+// lacking returns the filters that Salt has and this package does not: they need other programs, the network or the machine's
+// files, or are rarely used.
 func lacking() map[string]bool {
 	out := map[string]bool{}
 	for _, n := range Lacking() {
@@ -135,7 +135,7 @@ func lacking() map[string]bool {
 	return out
 }
 
-// Lacking returns the names of the filters that Salt has and this package has not.
+// Lacking returns the names of the filters that Salt has and this package does not.
 func Lacking() []string {
 	return []string{"dns_check", "file_hashsum", "get_uid", "http_query", "is_bin_file", "is_empty", "is_text_file",
 		"json_decode_dict", "json_decode_list", "json_encode_dict", "json_encode_list", "json_query", "list_files", "which", "xml"}

@@ -11,7 +11,7 @@ import (
 	"corpus-git/sls/jinja"
 )
 
-// address is an address of Python's ipaddress, or an interface where it has a prefix.
+// address is an address of Python's ipaddress, or an interface if it has a prefix.
 type address struct {
 	addr netip.Addr
 	bits int // of the prefix; -1 for an address
@@ -38,7 +38,7 @@ func (a address) String() string {
 	return s
 }
 
-// parseAddress is ipaddress.ip_address or, where that fails and prefix is true, ip_interface.
+// parseAddress is ipaddress.ip_address or, if that fails and prefix is true, ip_interface.
 func parseAddress(v any, prefix bool) (address, bool) {
 	switch x := v.(type) {
 	case bool:
@@ -115,7 +115,7 @@ func within(a netip.Addr, prefixes ...string) bool {
 	return false
 }
 
-// private is Python 3.11's is_private, which the registries of IANA give.
+// private is Python 3.11's is_private, according to the registries of IANA.
 func private(a netip.Addr) bool {
 	return within(a, "0.0.0.0/8", "10.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/29", "192.0.0.170/31",
 		"192.0.2.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4", "255.255.255.255/32",
@@ -127,7 +127,7 @@ func reserved(a netip.Addr) bool {
 		"a000::/3", "c000::/3", "e000::/4", "f000::/5", "f800::/6", "fe00::/9")
 }
 
-// fits reports whether an address is what all options say; those that Salt does not know it passes over.
+// fits reports whether an address satisfies all options; those that Salt does not know are ignored.
 func (a address) fits(options string) bool {
 	for _, o := range strings.Split(options, ",") {
 		ok := true
@@ -176,7 +176,7 @@ func addressOf(c call, v any, version int64, options any) (address, bool, error)
 	return a, a.fits(s), c.Ops().Step(50)
 }
 
-// chosen returns the addresses of those versions in a list; of anything else it is one at most, and one tells so.
+// chosen returns the addresses of those versions in a list; of any other value it returns one at most, and one is then true.
 func chosen(c call, v, options any, versions ...int64) (all []address, one bool, err error) {
 	items := []any{v}
 	switch v.(type) {
@@ -256,7 +256,7 @@ func addressFilters() map[string]filter {
 	}
 }
 
-// eachAddress returns what a filter gives for one address, or the list of it for several.
+// eachAddress returns the result of a filter for one address, or the list of it for several.
 func eachAddress(_ call, all []address, one bool, fn func(a address) (any, error)) (any, error) {
 	out := py.NewList()
 	for _, a := range all {
@@ -283,8 +283,8 @@ func (a address) size() any {
 	return py.Norm(new(big.Int).Lsh(big.NewInt(1), uint(a.addr.BitLen()-a.bits)))
 }
 
-// hosts returns the addresses in the network of an interface, without that of the network itself and, in version 4, that for
-// all; a network of one or two has no such.
+// hosts returns the addresses in the network of an interface, without the network address and, in version 4, the broadcast
+// address; a network of one or two addresses has neither.
 func (a address) hosts(c call) (any, error) {
 	bits, width := a.bits, a.addr.BitLen()
 	if bits < 0 {
@@ -372,7 +372,7 @@ func byNetworks(c call) (any, error) {
 	return nil, py.Errorf(py.ValueError, "do not know how to filter a %s", py.TypeName(c.a[0]))
 }
 
-// ipWrap puts brackets around addresses of version 6, alone or in a list.
+// ipWrap puts brackets around IPv6 addresses, alone or in a list.
 func ipWrap(c call) (any, error) {
 	wrap := func(v any) (any, error) {
 		_, ok, err := addressOf(c, v, 6, nil)

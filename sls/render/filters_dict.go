@@ -75,7 +75,7 @@ func traverse(c call) (any, error) {
 	return v, nil
 }
 
-// into takes one step of traverse.
+// into does one step of traverse.
 func into(c call, v, key any) (next any, found bool, err error) {
 	l, isList := v.(*py.List)
 	if !isList {
@@ -122,7 +122,7 @@ func into(c call, v, key any) (next any, found bool, err error) {
 	return next, found && err == nil, nil
 }
 
-// yamlified returns a key as YAML reads it, where it is a text that says something else.
+// yamlified returns a key as YAML reads it, if it is a string that YAML reads as another type.
 func yamlified(key any) any {
 	s, err := text(key)
 	if err != nil || strings.ContainsAny(s, "\t\r\n#") || strings.Contains(s, "_") && strings.Trim(s, "0123456789_") == "" {
@@ -143,7 +143,7 @@ func yamlified(key any) any {
 	return doc.Value
 }
 
-// dictKey changes the value at a path of keys in a dict, making the dicts between.
+// dictKey changes the value at a path of keys in a dict, creating the dicts between.
 func dictKey(c call, change func(c call, old any, has bool, v any) (any, error)) (any, error) {
 	keys, err := text(c.a[1])
 	if err != nil {
@@ -278,7 +278,7 @@ func toEntries(c call) (any, error) {
 	return out, c.Ops().Alloc(512 * out.Len())
 }
 
-// fromEntries returns the opposite of toEntries; a key may be called name, and case does not matter.
+// fromEntries is the inverse of toEntries; a key may be called name, and case is ignored.
 func fromEntries(c call) (any, error) {
 	items, err := c.Ops().Slice(c.a[0])
 	if err != nil {

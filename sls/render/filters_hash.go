@@ -29,7 +29,7 @@ func bytesOf(v any) ([]byte, error) {
 	return []byte(s), nil
 }
 
-// digested returns the hash of a value, charged for its length.
+// digested returns the hash of a value, and charges for its length.
 func digested(c call, v any, h hash.Hash) ([]byte, error) {
 	b, err := bytesOf(v)
 	if err != nil {
@@ -129,7 +129,8 @@ func textOrBytes(b []byte) any {
 	return py.Bytes(b)
 }
 
-// decodeBase64 is base64.b64decode, which passes over what is not a digit, and what comes after the padding.
+// decodeBase64 is base64.b64decode, which ignores characters that are not digits, and everything after the
+// padding.
 func decodeBase64(in []byte) ([]byte, error) {
 	const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	var quad []byte

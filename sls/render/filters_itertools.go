@@ -7,7 +7,7 @@ import (
 	"corpus-git/sls/jinja"
 )
 
-// iterFilters returns those that take any number of arguments.
+// iterFilters returns the filters that accept any number of arguments.
 func iterFilters() map[string]jinja.FilterFunc {
 	iter := func(fn func(c *jinja.Context, args []any, kw *py.Dict) (any, error)) jinja.FilterFunc {
 		return func(c *jinja.Context, v any, args []any, kw *py.Dict) (any, error) {
@@ -104,7 +104,7 @@ func compress(c *jinja.Context, args []any, kw *py.Dict) (any, error) {
 	}, a...), nil
 }
 
-// picks returns a tuple of the pool for each choice of indices that next goes through; it begins with the given one.
+// picks returns a tuple of the pool for each choice of indices produced by next, beginning with the given one.
 func picks(c *jinja.Context, pools [][]any, at []int, next func(at []int) bool) any {
 	done := false
 	return jinja.Generator(func() (any, bool, error) {
@@ -173,7 +173,7 @@ func product(c *jinja.Context, args []any, kw *py.Dict) (any, error) {
 	}), nil
 }
 
-// choose returns the ways to pick r of the items; optional: None is all of them.
+// choose returns the ways to pick r of the items; optional: None means all of them.
 func choose(c *jinja.Context, a []any, optional bool, next func(n, r int) func([]int) bool) (any, error) {
 	items, err := c.Ops().Slice(a[0])
 	if err != nil {
@@ -204,8 +204,8 @@ func choose(c *jinja.Context, a []any, optional bool, next func(n, r int) func([
 	return picks(c, pools, at, step), nil
 }
 
-// combinations, replacements and permutations give what sets the first choice when it is called first, and then goes on to
-// the next one; false if there is none.
+// combinations, replacements and permutations return a function that sets the first choice on its first call, and then the
+// next one; it returns false if there is none.
 func combinations(n, r int) func([]int) bool {
 	began := false
 	return func(at []int) bool {

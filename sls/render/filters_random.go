@@ -84,7 +84,7 @@ func randomFilters() map[string]filter {
 	}
 }
 
-// sample picks so many items at random. With a seed Salt picks the same each time, by a generator of Python's.
+// sample picks n items at random. With a seed Salt picks the same each time, by a generator of Python's.
 func sample(c call, n int64, seed any) (any, error) {
 	if seed != nil {
 		return nil, notSupported("the argument seed of random_sample and random_shuffle")

@@ -64,7 +64,7 @@ func compileRegex(c call, rgx any, at int) (*pyre.Regexp, error) {
 	return re, nil
 }
 
-// search charges for a search in the text and gives its error as Python's.
+// search charges for a search in the text and returns its error as in Python.
 func search[T any](c call, re *pyre.Regexp, s string, fn func() (T, error)) (T, error) {
 	var none T
 	if err := c.Ops().Work(re.Cost(s)); err != nil {
@@ -131,7 +131,7 @@ func regexReplace(c call) (any, error) {
 	return t.Replace(s, all), nil
 }
 
-// checkLists decides by lists of globs and expressions whether a value may pass.
+// checkLists decides with lists of globs and expressions whether a value is accepted.
 func checkLists(c call) (any, error) {
 	value, noText := text(c.a[0]) // which matches nothing
 	in := func(i int) (some, matched bool, err error) {
@@ -148,7 +148,7 @@ func checkLists(c call) (any, error) {
 		}
 		for _, x := range items {
 			expr, err := text(x)
-			if err != nil { // Salt takes it for what matches nothing
+			if err != nil { // Salt treats it as matching nothing
 				continue
 			}
 			if noText != nil {

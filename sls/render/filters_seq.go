@@ -84,7 +84,7 @@ func isIter(c call, v any) bool {
 	return err == nil
 }
 
-// unique returns a set of what can be in one's type, and a list otherwise.
+// unique returns a set if the items can be in a set, otherwise a list.
 func unique(c call, v any) (any, error) {
 	items, err := c.Ops().Slice(v)
 	if err != nil {
@@ -177,7 +177,7 @@ func average(c call) (any, error) {
 	return py.ToFloat(out)
 }
 
-// sets does an operation of sets where both arguments have a hash; ok is false if one has none.
+// sets performs a set operation if both arguments are hashable; ok is false if one has none.
 func sets(c call, op func(a, b *py.Set) []any) (v any, ok bool, err error) {
 	if !py.IsHashable(c.a[0]) || !py.IsHashable(c.a[1]) {
 		return nil, false, nil
@@ -199,7 +199,7 @@ func sets(c call, op func(a, b *py.Set) []any) (v any, ok bool, err error) {
 	return v, true, err
 }
 
-// keep returns the items of the first list that the second one has, or has not.
+// keep returns the items of the first list that the second one has, or does not have.
 func keep(c call, in bool) (any, error) {
 	if s, ok, err := sets(c, func(a, b *py.Set) []any {
 		return slices.DeleteFunc(a.Items(), func(v any) bool { has, _ := b.Contains(v); return has != in })
@@ -285,7 +285,7 @@ func exactly(c call) (any, error) {
 	return n == max(amount, 0), nil
 }
 
-// flatten takes the lists in a list apart; Salt refuses a list that it meets twice.
+// flatten flattens the lists in a list; Salt refuses a list that it encounters twice.
 func flatten(c call) (any, error) {
 	nulls, err := c.truth(2, false)
 	if err != nil {
@@ -338,7 +338,8 @@ func flatten(c call) (any, error) {
 	return out, walk(c.a[0], c.given(1, nil), 0)
 }
 
-// below reports whether flatten goes down another level, and how many are left then; None is all.
+// below reports whether flatten goes down another level, and how many levels are then left; None
+// means all.
 func below(c call, levels any) (deeper bool, rest any, err error) {
 	if levels == nil {
 		return true, nil, nil

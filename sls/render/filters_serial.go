@@ -8,7 +8,7 @@ import (
 	"corpus-git/sls/jinja"
 )
 
-// notSupported returns the error of what Salt can do and this package cannot.
+// notSupported returns the error for what Salt supports and this package does not.
 func notSupported(what string) error { return jinja.Lack(what) }
 
 func serialFilters() map[string]filter {
@@ -50,10 +50,10 @@ func jsonFilter(c call) (any, error) {
 	return jinja.Markup(py.Strip(s)), err
 }
 
-// safeJSON is what tojson writes for characters that HTML knows.
+// safeJSON replaces the characters that are special in HTML, for tojson.
 var safeJSON = strings.NewReplacer("<", `\u003c`, ">", `\u003e`, "&", `\u0026`, "'", `\u0027`)
 
-// toJSON returns the tojson of Salt: keys stay in their order, and options of json.dumps are taken.
+// toJSON is Salt's tojson: keys keep their order, and options of json.dumps are accepted.
 func toJSON(c call) (any, error) {
 	var opt py.JSONOptions
 	if err := jinja.JSONIndent(&opt, c.given(1, nil)); err != nil {
@@ -163,7 +163,8 @@ func yamlEncode(c call) (any, error) {
 	return strings.TrimSuffix(strings.TrimSuffix(s, "\n"), "\n..."), err
 }
 
-// loader returns a load_ filter: its input is text, or a template that was imported. libyaml's loader takes no Markup.
+// loader returns a load_ filter: its input is text, or a template that was imported. libyaml's loader accepts no
+// Markup.
 func loader(load jinja.DataLoader, markup bool) func(c call) (any, error) {
 	return func(c call) (any, error) {
 		switch v := c.a[0].(type) {
@@ -187,7 +188,7 @@ func loader(load jinja.DataLoader, markup bool) func(c call) (any, error) {
 	}
 }
 
-// printed is Salt's PrintableDict: YAML reads a text with a line feed or a tab back as it is.
+// printed is Salt's PrintableDict: YAML reads back a string with a line feed or a tab unchanged.
 func printed(o *py.Ops, v any) (string, error) {
 	return o.Printable(v, func(s string) (string, bool) {
 		if !strings.ContainsAny(s, "\n\r\t") {

@@ -12,7 +12,7 @@ import (
 	"corpus-git/sls/jinja"
 )
 
-// shellSafe is what shlex.quote leaves as it is.
+// shellSafe matches what shlex.quote keeps as it is.
 var shellSafe = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
 func textFilters() map[string]filter {
@@ -130,7 +130,7 @@ func pathJoin(c call) (any, error) {
 	return normPath(out), nil
 }
 
-// normPath is posixpath.normpath: two slashes at the beginning stay.
+// normPath is posixpath.normpath: two slashes at the beginning are kept.
 func normPath(p string) string {
 	if p == "" {
 		return "."
@@ -271,8 +271,8 @@ func camelCase(c call) (any, error) {
 	return strings.Join(words, ""), nil
 }
 
-// strftime formats a number of seconds, in local time. Salt reads other dates with timelib alone, which its packages do not
-// bring.
+// strftime formats a number of seconds, in local time. Salt reads other dates only with timelib, which its packages do not
+// include.
 func strftime(c call) (any, error) {
 	v := c.a[0]
 	if s, err := text(v); err == nil {

@@ -8,11 +8,11 @@ import (
 	"corpus-git/sls/jinja"
 )
 
-// OwnOptions returns the line of a template on which it chooses options of Jinja for itself, which Salt 3008 honours and takes
-// out, and its text; 0 if there is none. It is the first one, or the one below #!jinja|yaml, and holds a JSON object.
+// OwnOptions returns the line of a template that sets Jinja options for the template, which Salt 3008 honours and removes, and
+// its text; 0 if there is none. It is the first one, or the one below #!jinja|yaml, and contains a JSON object.
 // Source: salt/utils/templates.py, parse_jinja_file_opts.
 func OwnOptions(src string) (line int, text string) {
-	if !strings.Contains(src, "#jinja2:") { // hardly any has, and all are asked each time
+	if !strings.Contains(src, "#jinja2:") { // almost none has one, and all are checked each time
 		return 0, ""
 	}
 	lines := py.SplitLines(src, true)
@@ -34,7 +34,7 @@ func OwnOptions(src string) (line int, text string) {
 	return at + 1, strings.TrimRight(lines[at], "\r\n")
 }
 
-// refuseOptions is the error of a template with options of its own, which this package does not have.
+// refuseOptions returns the error for a template with its own options, which this package does not support.
 func refuseOptions(name, src string) error {
 	if line, _ := OwnOptions(src); line > 0 {
 		return &jinja.Error{Template: name, Line: line, Class: jinja.ClassSyntax, Msg: fmt.Sprintf("only Salt honours %s", OwnOptionsName)}
@@ -42,5 +42,5 @@ func refuseOptions(name, src string) error {
 	return nil
 }
 
-// OwnOptionsName is how messages call such a line.
+// OwnOptionsName is the name of such a line in messages.
 const OwnOptionsName = "a template's own options (#jinja2:)"

@@ -15,7 +15,7 @@ import (
 	"corpus-git/sls/modules"
 )
 
-// Renderer renders the templates of one SLS file and what it includes.
+// Renderer renders the templates of one SLS file and the files that it includes.
 type Renderer struct {
 	env  *modules.Env
 	salt *modules.Set
@@ -23,7 +23,7 @@ type Renderer struct {
 	opts *py.Dict
 }
 
-// New makes a Renderer.
+// New returns a Renderer.
 func New(env *modules.Env) *Renderer {
 	r := &Renderer{env: env, salt: modules.New(env), opts: py.NewDict()}
 	r.opts.Update(env.Opts)
@@ -91,7 +91,7 @@ func showFullContext(*jinja.Context, []any, *py.Dict) (any, error) {
 	return nil, errors.New("show_full_context is refused: it would show the pillar")
 }
 
-// ifElse returns the value behind the first condition that is true, or the last argument. Salt also takes targets for
+// ifElse returns the value after the first true condition, or the last argument. Salt also takes targets for
 // conditions, and merges values.
 func ifElse(_ *jinja.Context, args []any, kw *py.Dict) (any, error) {
 	if kw.Len() > 0 {
@@ -113,8 +113,8 @@ func ifElse(_ *jinja.Context, args []any, kw *py.Dict) (any, error) {
 	return out, nil
 }
 
-// findTemplate resolves ./ and ../ against tpldir. Where a template is imported or included without context, it and
-// what is imported after it see its own place. Source: Salt, utils/jinja.py, SaltCacheLoader.get_source.
+// findTemplate resolves ./ and ../ against tpldir. If a template is imported or included without context, it and what is
+// imported after it see its own location. Source: Salt, utils/jinja.py, SaltCacheLoader.get_source.
 func findTemplate(name string, global func(string) any) (string, *py.Dict, error) {
 	first, _, _ := strings.Cut(name, "/")
 	if first != "." && first != ".." {
@@ -191,7 +191,7 @@ func Vars(file, sls string) *py.Dict {
 	return v
 }
 
-// SLS renders an SLS file, and reports which line of which template made each line of the text.
+// SLS renders an SLS file, and reports which line of which template produced each line of the text.
 func (r *Renderer) SLS(ctx context.Context, f fileroot.File, sls, src string) (string, *jinja.Lines, error) {
 	t, err := r.j.Parse(f.Display(), src)
 	if err != nil {
@@ -205,8 +205,8 @@ func (r *Renderer) SLS(ctx context.Context, f fileroot.File, sls, src string) (s
 	return out + lastNewline(src), lines, nil
 }
 
-// lastNewline returns the newline at the end of a template. Jinja drops it, and Salt adds it again, whatever is before it; to
-// what is included or imported it does not.
+// lastNewline returns the newline at the end of a template. Jinja drops it, and Salt adds it again, whatever is before it,
+// but not to what is included or imported.
 func lastNewline(src string) string {
 	if strings.HasSuffix(src, "\n") {
 		return "\n"
@@ -214,8 +214,8 @@ func lastNewline(src string) string {
 	return ""
 }
 
-// Text renders a template of a file state. name is how errors call it. As in Salt, such a template does not see
-// tpldir and its like.
+// Text renders a template of a file state. name is its name in errors. As in Salt, such a template does not see tpldir and
+// similar variables.
 func (r *Renderer) Text(ctx context.Context, name, src string, vars *py.Dict) (string, error) {
 	if err := refuseOptions(name, src); err != nil {
 		return "", err
@@ -240,9 +240,9 @@ type Use struct {
 	Line     int
 	Known    bool
 	Live     bool
-	// Called is false if the template only asks for the function, as in  salt['x'] is defined.
+	// Called is false if the template only tests for the function, as in salt['x'] is defined.
 	Called bool
-	// Always is set where every rendering of the file that was asked for calls it.
+	// Always is set if every rendering of the requested file calls it.
 	Always bool
 }
 
@@ -298,10 +298,10 @@ func (r *Renderer) Inspect(ctx context.Context, f fileroot.File, src string) (us
 	return uses, visit(t, f.Display())
 }
 
-// Names are the names of what templates can use.
+// Names contains the names that templates can use.
 type Names struct{ Filters, Tests, Globals []string }
 
-// Names returns them in order.
+// Names returns the names, sorted.
 func (r *Renderer) Names() Names {
 	return Names{r.j.FilterNames(), r.j.TestNames(), r.j.GlobalNames()}
 }

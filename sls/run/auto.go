@@ -11,9 +11,10 @@ import (
 	"corpus-git/sls/compile"
 )
 
-// Auto runs a file built in, and hands it to Salt only where it needs what is lacking here. It is for one deployment:
-// what Check decided before anything ran, Apply keeps to. A file that was deferred is decided when it compiles, right
-// before its first state, and says so where it goes to Salt. Safe for concurrent use.
+// Auto runs a file with the built-in runner, and passes it to Salt only if it needs something that is not supported
+// here. It is for one deployment: Apply keeps to what Check decided before anything ran. For a deferred file the
+// decision is made when it compiles, right before its first state, and is reported if it goes to Salt. Auto is safe
+// for concurrent use.
 type Auto struct {
 	Builtin *Builtin
 	// Salt is nil if salt-call is not installed.
@@ -29,7 +30,7 @@ var _ sls.Runner = (*Auto)(nil)
 func (*Auto) Name() string { return "auto" }
 
 // Check implements Runner. The answer names the runner that will be used. Without Salt a file that needs it is
-// refused: the error names file, line and what is lacking.
+// refused: the error names the file, the line and what is not supported.
 func (a *Auto) Check(ctx context.Context, in *sls.Input) (*sls.Checked, error) {
 	c, err := a.Builtin.Check(ctx, a.asking(in))
 	if n, needs := compile.NeedOf(err); needs {
@@ -49,7 +50,8 @@ func (a *Auto) Check(ctx context.Context, in *sls.Input) (*sls.Checked, error) {
 	return c, nil
 }
 
-// asking returns the input for the built-in runner: with a Salt to go to, what templates may call is a need.
+// asking returns the input for the built-in runner: if there is a Salt to pass the file to, what templates may call
+// is a need.
 func (a *Auto) asking(in *sls.Input) *sls.Input {
 	if a.Salt == nil {
 		return in
@@ -81,8 +83,8 @@ func refused(err error) error {
 	return &out
 }
 
-// Apply implements Runner. A file of which Check said that it runs built in, and that needs Salt after all (what its
-// templates see has changed), goes there with a line of log.
+// Apply implements Runner. A file that Check assigned to the built-in runner, and that needs Salt after all (because
+// what its templates see has changed), is passed to Salt, with a line in the log.
 func (a *Auto) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.StepResult, error) {
 	a.mu.Lock()
 	salt := a.toSalt[in.SLS]
@@ -90,7 +92,7 @@ func (a *Auto) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.St
 	if salt && a.Salt != nil {
 		return a.Salt.Apply(ctx, in, sink)
 	}
-	// A need is found by the compilation, so nothing of this file has run when there is one.
+	// A need is found by the compilation, so if there is one, nothing of this file has run.
 	res, err := a.Builtin.Apply(ctx, a.asking(in), sink)
 	n, needs := compile.NeedOf(err)
 	if err == nil || !needs {

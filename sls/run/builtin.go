@@ -11,7 +11,8 @@ import (
 
 // Builtin is the runner that needs no Salt.
 type Builtin struct {
-	// Backups is where file states with backup: minion keep old files; "" keeps none.
+	// Backups is the folder in which file states with backup: minion keep old files; "" means that
+	// none are kept.
 	Backups string
 }
 
@@ -60,7 +61,7 @@ func (b *Builtin) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls
 	return res, err
 }
 
-// changed hands on what the templates made of cfg.
+// changed passes on cfg as the templates changed it.
 func changed(in *sls.Input, cfg *py.Dict) error {
 	if in.Changed == nil || cfg == nil {
 		return nil

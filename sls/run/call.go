@@ -89,7 +89,7 @@ func (r *run) watch(ctx context.Context, c *compile.Chunk, reqs []core.Requisite
 	return p.result(ret), context.Cause(ctx)
 }
 
-// left has the undo log look at what a state left.
+// left lets the undo log inspect what a state left.
 func (r *run) left(ctx context.Context, ret *core.Return, test bool) {
 	if test || r.p.Input.Test {
 		return
@@ -217,10 +217,10 @@ func strs(v any) []string {
 
 func triName(t core.Tri) string { return [...]string{"False", "True", "None"}[t] }
 
-// hiddenText stands for what no_log keeps out of results, as in Salt.
+// hiddenText replaces what no_log keeps out of results, as in Salt.
 const hiddenText = "**********"
 
-// hideValues returns a value with all texts in it replaced; keys, numbers and truths stay.
+// hideValues returns a value with all texts in it replaced; keys, numbers and booleans are kept.
 func hideValues(v any) any {
 	switch x := v.(type) {
 	case string:

@@ -10,14 +10,15 @@ import (
 )
 
 const (
-	// maxCarriedDepth, maxCarriedValues and maxCarriedBytes bound a configuration that a step's templates changed: later steps get all of it.
+	// maxCarriedDepth, maxCarriedValues and maxCarriedBytes limit a configuration that a step's templates changed, since later steps receive
+	// all of it.
 	maxCarriedDepth  = 400
 	maxCarriedValues = 1_000_000
 	maxCarriedBytes  = 16 << 20
 )
 
-// Carry returns a configuration as later steps get it, after a step's templates changed it: a copy of its plain values. What is
-// no value, such as a macro, is left out, and its path is in left. A configuration that holds itself, or is too large, is an
+// Carry returns a configuration as later steps receive it, after a step's templates changed it: a copy of its plain values. What is not a
+// value, such as a macro, is omitted, and its path is in left. A configuration that contains itself, or is too large, is an
 // error of kind Failed.
 func Carry(cfg *py.Dict) (out *py.Dict, left []string, err error) {
 	c := carrier{open: map[any]bool{}}
@@ -30,14 +31,14 @@ func Carry(cfg *py.Dict) (out *py.Dict, left []string, err error) {
 }
 
 type carrier struct {
-	open    map[any]bool // the containers around the value in hand
+	open    map[any]bool // the containers around the current value
 	values  int
 	bytes   int
 	left    []string
 	problem string
 }
 
-// maxLeft is how many paths are named.
+// maxLeft is the maximum number of paths that are named.
 const maxLeft = 20
 
 func (c *carrier) value(v any, path []string) (out any, ok bool) {

@@ -11,10 +11,10 @@ import (
 	"corpus-git/sls/state/core"
 )
 
-// conditionError is what a function of a condition raised: the state fails, as it does in Salt.
+// conditionError is an error raised by a function in a condition: the state fails, as it does in Salt.
 type conditionError struct{ error }
 
-// conditions are onlyif, unless and creates; skip reports that the state does not run.
+// conditions evaluates onlyif, unless and creates; skip reports that the state does not run.
 // Source: Salt documentation, "Requisites", "Altering States".
 func (r *run) conditions(ctx context.Context, c *compile.Chunk, p *planNotes) (skip bool, comment string, err error) {
 	var comments []string
@@ -44,8 +44,8 @@ func (r *run) conditions(ctx context.Context, c *compile.Chunk, p *planNotes) (s
 	return skip, strings.Join(comments, "\n"), nil
 }
 
-// condition runs one entry of onlyif or unless: a command, or a function with its arguments. Anything else, a truth among
-// it, is not a condition: valid is false.
+// condition runs one entry of onlyif or unless: a command, or a function with its arguments. Anything else, such as a
+// boolean, is not a condition: valid is false.
 func (r *run) condition(ctx context.Context, c *compile.Chunk, entry any, onStartFailure bool) (ok, valid bool, err error) {
 	switch x := entry.(type) {
 	case string:
@@ -108,7 +108,7 @@ func (r *run) onlyif(ctx context.Context, c *compile.Chunk, v any) (skip bool, c
 	return false, comment, nil
 }
 
-// unless skips where every command or function succeeds.
+// unless skips the state if every command or function succeeds.
 func (r *run) unless(ctx context.Context, c *compile.Chunk, v any) (skip bool, comment string, err error) {
 	for _, e := range compile.Items(v) {
 		ok, valid, err := r.condition(ctx, c, e, true)

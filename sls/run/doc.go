@@ -1,5 +1,5 @@
-// Package run has the runners of steps: Builtin runs a compiled Program state by state, as requisites, conditions, retries
-// and listeners say; Auto hands to Salt what needs it; Script runs an executable.
+// Package run contains the runners of steps: Builtin runs a compiled Program state by state, following requisites,
+// conditions, retries and listeners; Auto passes to Salt the files that need it; Script runs an executable.
 //
-// carry.go is how what templates changed in cfg reaches the steps that follow.
+// carry.go passes changes that templates made in cfg to the following steps.
 package run

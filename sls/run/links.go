@@ -5,8 +5,8 @@ import (
 	"corpus-git/sls/state/core"
 )
 
-// checkLinks refuses a state whose paths lead over another user's symbolic link to what is not that user's. Salt follows such links: who owns the folder
-// that a state writes to as root has it write, chown or read what he likes.
+// checkLinks refuses a state whose paths go through another user's symbolic link to something that does not belong to that user. Salt follows such
+// links: the owner of a folder that a state writes to as root could make it write, chown or read anything.
 func checkLinks(module string, c *core.Call) error {
 	switch module {
 	case "file", "archive", "git", "virtualenv":

@@ -7,9 +7,9 @@ import (
 	"corpus-git/sls/state/core"
 )
 
-// planNotes keeps account of what a plan leaves out of one state. A nil planned leaves nothing out.
+// planNotes records what a plan does not evaluate in one state. A nil planNotes records nothing.
 type planNotes struct {
-	count *int // of commands that were refused
+	count *int // number of refused commands
 	was   int
 	left  []string
 }
@@ -22,7 +22,7 @@ func (r *run) planNotes() *planNotes {
 	return &planNotes{count: r.p.Input.Host.Refused, was: *r.p.Input.Host.Refused}
 }
 
-// refused reports whether a command was refused since it was last asked.
+// refused reports whether a command was refused since the last call.
 func (p *planNotes) refused() bool {
 	if p == nil || *p.count == p.was {
 		return false
@@ -31,7 +31,7 @@ func (p *planNotes) refused() bool {
 	return true
 }
 
-// leaveOut notes that the plan leaves something out, where it would run a command, and reports whether it does.
+// leaveOut records that the plan skips something if it would run a command, and reports whether it does.
 func (p *planNotes) leaveOut(what string, runs bool) bool {
 	if p == nil || !runs {
 		return false
@@ -42,15 +42,15 @@ func (p *planNotes) leaveOut(what string, runs bool) bool {
 	return true
 }
 
-// commands notes what the function of a state, or a template or a slot of it, could not run.
+// commands records what the function of a state, or a template or a slot of it, could not run.
 func (p *planNotes) commands(skipped bool) {
 	if !skipped {
 		p.leaveOut("a needed command", p.refused())
 	}
 }
 
-// result returns a state whose outcome hangs on what was left out: it would change, if all of that says so. One that needs no change
-// already stays so.
+// result returns the result of a state whose outcome depends on what was skipped: it would change if all of that allows it. A result
+// without changes is kept.
 func (p *planNotes) result(ret core.Return) core.Return {
 	if p == nil || len(p.left) == 0 {
 		return ret

@@ -7,7 +7,7 @@ import (
 	"corpus-git/sls/state/core"
 )
 
-// status says what the requisites of a state allow.
+// status is what the requisites of a state allow.
 type status uint8
 
 const (
@@ -21,13 +21,13 @@ const (
 	stSkipWatch
 )
 
-// flag is what the results of requisites say, in the words of Salt's own check.
+// flag is what the results of requisites mean, in the terms of Salt's own check.
 type flag uint8
 
 const (
 	fail         flag = iota // one of require, watch or prereq failed
 	change                   // a watched state changed
-	met                      // one ran, and holds
+	met                      // one ran, and succeeded
 	pre                      // the test run of a prereq would change nothing
 	premet                   // it would change something
 	onfail                   // one of onfail did not fail
@@ -37,10 +37,10 @@ const (
 	flagCount
 )
 
-// flags are those that are raised.
+// flags are the flags that are set.
 type flags [flagCount]bool
 
-// check looks at the requisites of a node, kind by kind. Source: Salt documentation, "Requisites".
+// check evaluates the requisites of a node, kind by kind. Source: Salt documentation, "Requisites".
 func (r *run) check(n *compile.Node) (status, []core.Requisite) {
 	byType := map[compile.ReqType][]*compile.Node{}
 	for _, e := range n.In {
@@ -58,7 +58,7 @@ func (r *run) check(n *compile.Node) (status, []core.Requisite) {
 		for _, d := range byType[t] {
 			o := r.outcomeFor(t, d)
 			if o == nil {
-				continue // a state that a failhard or a listener left out
+				continue // a state that was skipped because of a failhard or a listener
 			}
 			reqs = append(reqs, core.Requisite{Type: t.String(), Module: d.Chunk.Module, ID: d.Chunk.ID, Name: d.Chunk.Name, Changed: o.ret.Changed()})
 			seen.add(t, o)
@@ -71,7 +71,7 @@ func (r *run) check(n *compile.Node) (status, []core.Requisite) {
 	return all.status(), reqs
 }
 
-// outcomeFor returns how a state ended that another one depends on; that of its test run where it has this one as prereq.
+// outcomeFor returns the outcome of a state that another one depends on; that of its test run if it has this one as prereq.
 func (r *run) outcomeFor(t compile.ReqType, d *compile.Node) *outcome {
 	if t == compile.ReqPrereq {
 		if o := r.pre[d.Chunk.Tag()]; o != nil {
@@ -81,7 +81,7 @@ func (r *run) outcomeFor(t compile.ReqType, d *compile.Node) *outcome {
 	return r.running[d.Chunk.Tag()]
 }
 
-// add raises what one result says of a requisite of a kind.
+// add sets the flags for one result of a requisite of a kind.
 func (f *flags) add(t compile.ReqType, o *outcome) {
 	changed := o.ret.Changed()
 	if o.ret.SkipReq {
@@ -118,8 +118,8 @@ func (f *flags) add(t compile.ReqType, o *outcome) {
 	}
 }
 
-// reduce takes back what does not count once all requisites of a kind were looked at: for those of which one is enough, and
-// for onfail_all.
+// reduce clears the flags that do not count once all requisites of a kind were evaluated: for kinds of which one is enough,
+// and for onfail_all.
 func (f *flags) reduce(t compile.ReqType) {
 	if t.Any() || t == compile.ReqOnfail {
 		if f[met] || f[change] {

@@ -40,7 +40,8 @@ func retryOf(v any) retrySpec {
 	return s
 }
 
-// retry runs a state again until it gives the wanted result. Source: Salt documentation, "Retrying States".
+// retry runs a state again until it returns the wanted result. Source: Salt documentation, "Retrying
+// States".
 func (r *run) retry(ctx context.Context, c *compile.Chunk, reqs []core.Requisite, ret core.Return, s retrySpec) (core.Return, error) {
 	if r.p.Input.Test {
 		ret.Comment += fmt.Sprintf("  The state would be retried every %d seconds (with a splay of up to %d seconds) a maximum of %d times or until a result of %s is returned",

@@ -12,10 +12,10 @@ import (
 	"corpus-git/sls/state/core"
 )
 
-// outcome is what a chunk left behind for those that depend on it.
+// outcome is the outcome of a chunk for those that depend on it.
 type outcome struct {
 	ret core.Return
-	ran bool // false where a requisite kept it from running
+	ran bool // false if a requisite prevented it from running
 }
 
 // run runs a Program.
@@ -31,7 +31,7 @@ type run struct {
 	stop    bool
 }
 
-// runProgram runs the states of a program, in order. The error is ctx's, or nil: a failed state is in the results.
+// runProgram runs the states of a program, in order. An error is that of ctx; failed states are in the results.
 func runProgram(ctx context.Context, p *compile.Program, sink sls.Sink, backups string) ([]sls.StateResult, error) {
 	r := &run{p: p, sink: sink, running: map[string]*outcome{}, pre: map[string]*outcome{}}
 	r.env = &core.Env{
@@ -135,7 +135,7 @@ func (r *run) chunk(ctx context.Context, n *compile.Node) error {
 	if test {
 		c.Prereq = false
 		r.pre[c.Tag()] = out
-		// What never runs in a test run is settled for good.
+		// What never runs in a test run has its final outcome.
 		if out.ran || status == stPre {
 			return nil
 		}
@@ -193,7 +193,7 @@ func (r *run) done(c *compile.Chunk, o *outcome, began time.Time, num int) {
 	r.sink.StateDone(res)
 }
 
-// always reports whether a state is a command, a module's function or an output that nothing holds back.
+// always reports whether a state is a command, a module's function or an output without any condition.
 func always(c *compile.Chunk) bool {
 	switch c.Function() {
 	case "cmd.run", "cmd.script", "cmd.call", "module.run", "corpus.output":
@@ -211,7 +211,7 @@ func always(c *compile.Chunk) bool {
 	return len(c.Reqs[compile.ReqOnchanges]) == 0 && len(c.Reqs[compile.ReqOnfail]) == 0 && len(c.Reqs[compile.ReqPrereq]) == 0
 }
 
-// listeners run mod_watch of the states whose listen fired, at the end.
+// listeners runs mod_watch of the states whose listen fired, at the end.
 func (r *run) listeners(ctx context.Context) error {
 	type listener struct {
 		c  *compile.Chunk

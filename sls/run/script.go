@@ -15,8 +15,8 @@ import (
 	"corpus-git/sls/host"
 )
 
-// Script is the runner of steps that are executables: Input.Script is run in its place, with the cfg as one
-// JSON document on standard input. It runs in the project's directory.
+// Script is the runner of steps that are executables: Input.Script is run from its location, with the cfg
+// as one JSON document on standard input. It runs in the project's directory.
 type Script struct{}
 
 var _ sls.Runner = Script{}
@@ -24,7 +24,8 @@ var _ sls.Runner = Script{}
 // Name implements Runner.
 func (Script) Name() string { return "script" }
 
-// Check implements Runner. A step that is not on disk yet (the tree of a pushed commit) is taken as it is.
+// Check implements Runner. A step that is not on disk yet (the tree of a pushed commit) is accepted as it
+// is.
 func (s Script) Check(_ context.Context, in *sls.Input) (*sls.Checked, error) {
 	if st, err := os.Stat(in.Script); err == nil {
 		if err := executable(in, st); err != nil {

@@ -7,7 +7,7 @@ import (
 	"corpus-git/sls/compile"
 )
 
-// slots asks the functions that the arguments of a state name.
+// slots calls the functions named by the slots in a state's arguments.
 func (r *run) slots(ctx context.Context, args *py.Dict) error {
 	return compile.SlotTexts(args, func(text string) (any, error) {
 		s, ok, err := compile.ParseSlot(text)

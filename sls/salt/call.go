@@ -16,19 +16,19 @@ import (
 	"corpus-git/sls/host"
 )
 
-// Call runs SLS files through `salt-call --local`, with a configuration directory of its own.
+// Call runs SLS files through `salt-call --local`, with its own configuration directory.
 // Source: Salt documentation, "Salt Masterless Quickstart", and salt-call(1).
 type Call struct {
 	// Bin is the path of salt-call.
 	Bin string
-	// Dir is a directory of this deployment alone; configuration, cache and pillar are written there, mode 0700.
+	// Dir is a directory for this deployment only; configuration, cache and pillar are written to it, mode 0700.
 	// The caller removes it.
 	Dir string
 }
 
 var _ sls.Runner = (*Call)(nil)
 
-// Find looks for salt-call in PATH of an environment; "" if it is not installed.
+// Find searches for salt-call in the PATH of an environment; "" if it is not installed.
 func Find(environ []string) string {
 	path := ""
 	for _, kv := range environ {
@@ -48,8 +48,8 @@ func Find(environ []string) string {
 // Name implements Runner.
 func (*Call) Name() string { return "salt-call" }
 
-// Check implements Runner. Salt has no compilation that looks at nothing, so a file that the built-in runner
-// cannot compile is only looked for; the others are checked as the built-in runner does.
+// Check implements Runner. Salt has no compilation without access to the machine, so for a file that the built-in runner cannot
+// compile only its existence is checked; the others are checked as in the built-in runner.
 func (s *Call) Check(ctx context.Context, in *sls.Input) (*sls.Checked, error) {
 	f, err := in.Roots.SLS(in.SLS)
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *Call) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.St
 	return res, nil
 }
 
-// planResult returns the plan of a step for a salt-call of its own, which can't be kept from running what the files name.
+// planResult returns the plan of a step for a separate salt-call, which can't be prevented from running what the files contain.
 func planResult(in *sls.Input, file, runner string) *sls.StepResult {
 	now := in.Host.Now()
 	return &sls.StepResult{SLS: in.SLS, File: file, Runner: runner, Started: now, States: []sls.StateResult{{
@@ -128,7 +128,8 @@ func planResult(in *sls.Input, file, runner string) *sls.StepResult {
 	}}}
 }
 
-// ownModules reports whether a recipe among the mounts brings Python modules of its own, which Salt would load with its own rights.
+// ownModules reports whether a recipe among the mounts contains its own Python modules, which Salt would load with its own
+// privileges.
 func ownModules(in *sls.Input) bool {
 	for _, r := range in.Roots {
 		if r.Mount == "" || r.Foreign {
@@ -141,10 +142,10 @@ func ownModules(in *sls.Input) bool {
 	return false
 }
 
-// ownModulesGlob is where a recipe has them.
+// ownModulesGlob matches the files of such modules in a recipe.
 const ownModulesGlob = "_*/*.py"
 
-// hasModules reports whether the file roots hold custom modules that Salt must sync first.
+// hasModules reports whether the file roots contain custom modules that Salt must sync first.
 func hasModules(in *sls.Input) bool {
 	for _, d := range []string{"_modules", "_states", "_grains", "_renderers", "_utils", "_sdb", "_returners", "_outputters"} {
 		if _, err := in.Roots.FindDir(d); err == nil {
@@ -154,7 +155,7 @@ func hasModules(in *sls.Input) bool {
 	return false
 }
 
-// call runs salt-call and gives what it wrote to standard output. Its log is handed to the sink.
+// call runs salt-call and returns its standard output. Its log is passed to the sink.
 func (s *Call) call(ctx context.Context, in *sls.Input, sink sls.Sink, args ...string) ([]byte, error) {
 	var out limitedBuffer
 	tail := &execx.Tail{Max: 16 << 10}
@@ -186,7 +187,7 @@ func (s *Call) call(ctx context.Context, in *sls.Input, sink sls.Sink, args ...s
 
 const maxSaltOutput = 64 << 20
 
-// limitedBuffer keeps what salt-call writes, up to a bound.
+// limitedBuffer keeps what salt-call writes, up to a limit.
 type limitedBuffer struct {
 	bytes.Buffer
 	over bool

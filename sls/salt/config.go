@@ -25,8 +25,8 @@ var (
 )
 
 // Configure writes Salt's configuration into its own directory: the minion's options with ms_project, the roots,
-// and the pillar as one file. All of it is readable for this user alone. It may be called again, and writes what has changed:
-// only a Salt process that starts afterwards sees that.
+// and the pillar as one file. All of it is readable by this user only. It may be called again, and then writes what has
+// changed, which only a Salt process that starts afterwards sees.
 func (s *Call) Configure(in *sls.Input) error {
 	for _, d := range []string{"", "conf", "cache", "pki", "log", "run", "pillar", "roots"} {
 		if err := os.MkdirAll(filepath.Join(s.Dir, d), 0o700); err != nil {
@@ -86,7 +86,7 @@ func (s *Call) Configure(in *sls.Input) error {
 	return s.write("pillar/corpus.sls", "#!yaml\n", pillar)
 }
 
-// roots returns the file roots, all of them on disk. A mount becomes a link in a directory of its own, before all others.
+// roots returns the file roots, all of them on disk. A mount becomes a link in a separate directory, before all others.
 func (s *Call) roots(in *sls.Input) (*py.List, error) {
 	out := py.NewList()
 	links := filepath.Join(s.Dir, "roots")

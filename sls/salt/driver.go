@@ -11,7 +11,8 @@ import (
 type Driver struct {
 	// Bin is the path of salt-call.
 	Bin string
-	// NewDir names a directory that does not exist, for one session; its parents are made.
+	// NewDir returns the name of a directory that does not exist, for one session; its parents are
+	// created.
 	NewDir func() string
 }
 

@@ -20,7 +20,7 @@ import (
 	"corpus-git/sls/modules"
 )
 
-// Salt's modules for makina-states' functions: the text that all have, and what answers within Salt.
+// Salt's modules for makina-states' functions: the text that all contain, and the code that answers within Salt.
 var (
 	//go:embed saltmodules/ask.py
 	askModule string
@@ -32,9 +32,9 @@ var (
 
 const (
 	functionSocket = "functions.sock"
-	// maxQuestion bounds a call: arguments are a template's values.
+	// maxQuestion limits the size of a call, since arguments are a template's values.
 	maxQuestion = 8 << 20
-	// questionTimeout bounds how long one caller holds the others up.
+	// questionTimeout limits how long one caller can block the others.
 	questionTimeout = time.Minute
 )
 
@@ -49,7 +49,7 @@ func makinaFunctions() map[string][]string {
 	return out
 }
 
-// moduleText is Salt's module of those functions: each is one of the text, or is asked of the server.
+// moduleText is Salt's module of those functions: each is either in the text, or is called in the server.
 func moduleText(module string, functions []string) string {
 	text := askModule
 	switch module {
@@ -66,7 +66,7 @@ func moduleText(module string, functions []string) string {
 	return text
 }
 
-// writeFunctions writes Salt's modules of makina-states' functions. Those that the file roots bring themselves are left out.
+// writeFunctions writes Salt's modules of makina-states' functions. Modules that the file roots contain themselves are omitted.
 func (s *Call) writeFunctions(in *sls.Input) error {
 	dir := filepath.Join(s.Dir, "modules", "modules")
 	if err := os.RemoveAll(dir); err != nil {
@@ -90,8 +90,8 @@ func (s *Call) writeFunctions(in *sls.Input) error {
 	return nil
 }
 
-// serveFunctions answers the calls of Salt's modules of makina-states' functions until stop is called, one after the other, and the state corpus.wait beside
-// them. The socket is in the private directory of this Salt.
+// serveFunctions answers the calls of Salt's modules of makina-states' functions until stop is called, one after the other, and those of the state
+// corpus.wait in parallel. The socket is in the private directory of this Salt.
 func serveFunctions(ctx context.Context, in *sls.Input, dir string) (stop func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func serveFunctions(ctx context.Context, in *sls.Input, dir string) (stop func()
 	if err := os.Remove(filepath.Join(dir, functionSocket)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	// The path of a socket has at most 107 bytes: that through an open folder is short.
+	// The path of a socket has at most 107 bytes: the path through an open folder is short.
 	folder, err := os.Open(dir)
 	if err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func serveFunctions(ctx context.Context, in *sls.Input, dir string) (stop func()
 			shut := context.AfterFunc(ctx, func() { _ = conn.Close() })
 			_ = conn.SetDeadline(time.Now().Add(questionTimeout))
 			q, err := readQuestion(conn)
-			if err == nil && q.function == waitFunction { // it takes as long as it takes, and others go on asking
+			if err == nil && q.function == waitFunction { // it may take any time, and others continue to call
 				_ = conn.SetDeadline(time.Time{})
 				serving.Go(func() {
 					value, err := callWait(ctx, in, q)
@@ -151,7 +151,7 @@ func serveFunctions(ctx context.Context, in *sls.Input, dir string) (stop func()
 	}, nil
 }
 
-// waitFunction is what the state corpus.wait of Salt asks for.
+// waitFunction is the function that Salt's state corpus.wait calls.
 const waitFunction = "corpus.wait"
 
 // question is one call.
@@ -197,7 +197,7 @@ func answerFunction(conn io.Writer, value any, err error) {
 			return
 		}
 	}
-	_, _ = io.WriteString(conn, text+"\n") // who asked has gone otherwise
+	_, _ = io.WriteString(conn, text+"\n") // otherwise the caller has disconnected
 }
 
 // callWait waits as the state corpus.wait does.

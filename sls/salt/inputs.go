@@ -13,7 +13,7 @@ import (
 	"corpus-git/sls/fileroot"
 )
 
-// moduleDirs are the folders of the file roots that saltutil.sync_all looks at.
+// moduleDirs are the folders of the file roots that saltutil.sync_all reads.
 // Source: Salt documentation, "salt.modules.saltutil".
 var moduleDirs = [...]string{
 	"_beacons", "_clouds", "_engines", "_executors", "_grains", "_log_handlers", "_matchers", "_modules", "_output",
@@ -22,7 +22,7 @@ var moduleDirs = [...]string{
 }
 
 // inputDigest returns a digest of what a Salt process is made from: its configuration, the pillar, and the custom modules. A
-// process lives as long as it stays the same. modules reports whether there are any to sync.
+// process is kept as long as the digest stays the same. modules reports whether there are custom modules to sync.
 func inputDigest(in *sls.Input, dir string) (digest string, modules bool, err error) {
 	h := sha256.New()
 	put := func(name string, data []byte) { fmt.Fprintf(h, "%q %d\n%s", name, len(data), data) }

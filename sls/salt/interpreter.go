@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// interpreters returns the commands that may be the Python that salt-call runs with, the likeliest first: that of its
-// first line, then those beside it. Whether Salt is there shows when it starts.
+// interpreters returns the commands that may be the Python that salt-call runs with, the most likely first: that of
+// its first line, then those next to it. Whether it has Salt is found out when it starts.
 //
 // Forms of the first lines: a virtual environment's "#!/path/python3", a distribution's "#!/usr/bin/python3 -s", pip's
 // shell script for long paths, and the shell script of Salt's own packages, which looks beside itself.
@@ -39,7 +39,7 @@ func interpreters(bin string, environ []string) [][]string {
 	return out
 }
 
-// head returns the beginning of a file, as much as the kernel and a shell need of it.
+// head returns the beginning of a file, as much as the kernel and a shell need.
 func head(path string) []byte {
 	f, err := os.Open(path)
 	if err != nil {

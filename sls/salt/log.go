@@ -10,7 +10,7 @@ var (
 	executing = regexp.MustCompile(`^Executing state (\S+) for \[`)
 )
 
-// saltLog keeps what a reader of a push wants of Salt's log: which function runs, warnings and errors.
+// saltLog keeps what is relevant to a pusher in Salt's log: which function runs, warnings and errors.
 func saltLog(l string) string {
 	m := logLine.FindStringSubmatch(strings.TrimSpace(l))
 	if m == nil {

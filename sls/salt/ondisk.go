@@ -17,14 +17,14 @@ import (
 	"corpus-git/sls/fileroot"
 )
 
-// onDisk returns an input whose file roots are folders as Salt should see them. A root that is not on disk is copied below dir/trees, each time
-// again: Salt reads directories. A recipe's own Salt modules get a root of their own. What a mount hides, and modules below Input.Projects, which
-// belong to others, are left out of the other roots, by folders of links that stand for them.
+// onDisk returns an input whose file roots are folders as Salt should see them. A root that is not on disk is copied below dir/trees, anew each
+// time, since Salt reads directories. A recipe's own Salt modules get a separate root. What a mount hides, and modules below Input.Projects,
+// which belong to others, are omitted from the other roots, which are replaced by folders of links.
 func onDisk(in *sls.Input, dir string) (*sls.Input, error) {
 	trees := filepath.Join(dir, "trees")
 	for _, r := range in.Roots {
 		if strings.HasPrefix(r.Dir, trees+"/") && r.Mount == "" {
-			return in, nil // it has been done
+			return in, nil // it was done already
 		}
 	}
 	out := *in
@@ -38,7 +38,7 @@ func onDisk(in *sls.Input, dir string) (*sls.Input, error) {
 	for i, r := range in.Roots {
 		to := filepath.Join(trees, strconv.Itoa(i))
 		if r.Mount == "" && r.Dir != "" {
-			// A root from which nothing is hidden is itself: Salt keeps no links (file.recurse's keep_symlinks) below a linked folder.
+			// A root from which nothing is hidden is used as it is: Salt keeps no links (file.recurse's keep_symlinks) below a linked folder.
 			if in.Projects != "" || len(mounts) > 0 {
 				v := linkTree{projects: in.Projects, mounts: mounts}
 				if err := v.root(r.Dir, to); err != nil {
@@ -59,7 +59,7 @@ func onDisk(in *sls.Input, dir string) (*sls.Input, error) {
 				return nil, err
 			}
 			switch err := copyRoot(r.FS, to); {
-			case err != nil && r.Foreign: // no project keeps another one from being deployed: nothing of it is there
+			case err != nil && r.Foreign: // one project must not prevent the deployment of another: it is treated as empty
 				if err := errors.Join(os.RemoveAll(to), os.MkdirAll(to, 0o700)); err != nil {
 					return nil, err
 				}
@@ -82,9 +82,9 @@ func onDisk(in *sls.Input, dir string) (*sls.Input, error) {
 	return &out, nil
 }
 
-// linkTree makes a folder of links that stands for a file root.
+// linkTree makes a folder of links that replaces a file root.
 type linkTree struct {
-	// projects is the folder whose modules are left out, "" for none; mounts are what other roots hide.
+	// projects is the folder whose modules are omitted, "" for none; mounts are what other roots hide.
 	projects string
 	mounts   []string
 }
@@ -96,7 +96,7 @@ func (v linkTree) root(from, to string) error {
 	return v.folder(from, to, "")
 }
 
-// folder links what the folder at of a root holds, but what is hidden.
+// folder links the contents of the folder at of a root, except what is hidden.
 func (v linkTree) folder(from, to, at string) error {
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return err
@@ -144,7 +144,8 @@ func (v linkTree) modules(from, to string) error {
 	return err
 }
 
-// foreign reports whether a link leads below the projects' folder, at its first step or at its end: what is there is its owner's to change.
+// foreign reports whether a link points below the projects' folder, at its first step or at its end, since what is there can be changed by its
+// owner.
 func (v linkTree) foreign(p string) bool {
 	if v.projects == "" {
 		return false
@@ -199,7 +200,7 @@ func copyRoot(from fs.FS, to string) error {
 		}
 		st, err := fs.Stat(from, p) // follows links
 		if err != nil && d.Type()&fs.ModeSymlink != 0 || errors.Is(err, fs.ErrNotExist) && p != "." {
-			return nil // a link to nowhere, or out of the root: Salt does not see it either
+			return nil // a dangling link, or one out of the root: Salt does not see it either
 		}
 		if err != nil {
 			return err

@@ -11,15 +11,15 @@ import (
 	"corpus-git/sls/compile"
 )
 
-// compileError is the error for what Salt says of a file that it cannot compile.
+// compileError returns the error for Salt's messages about a file that it cannot compile.
 func compileError(in *sls.Input, problems []string) error {
 	return saltProblem(in, strings.Join(problems, "\n"))
 }
 
 var saltAt = regexp.MustCompile(`line (\d+)`)
 
-// saltProblem is what Salt says of a file that does not compile. The excerpts of rendered text that it shows are
-// left out: they can hold secrets.
+// saltProblem returns the error for Salt's message about a file that does not compile. The excerpts of rendered
+// text in it are omitted, since they can contain secrets.
 func saltProblem(in *sls.Input, text string) error {
 	first, _, _ := strings.Cut(text, "\n")
 	if strings.Contains(text, "is running as PID") {

@@ -22,9 +22,9 @@ var driver []byte
 
 // process is one running driver. It belongs to the goroutine that holds the session.
 type process struct {
-	// answers are what both pipes bring, in the order of each.
+	// answers receives the data of both pipes, in the order of each.
 	answers chan answer
-	// gone is closed when the process ended and all its answers were sent.
+	// gone is closed when the process has ended and all its answers were sent.
 	gone   chan struct{}
 	status execx.Status
 	err    error
@@ -48,11 +48,11 @@ type processSpec struct {
 	modules bool
 }
 
-// tailSize is how much of Salt's log an error may show from, in bytes.
+// tailSize is the size of the end of Salt's log that an error may quote from, in bytes.
 const tailSize = 16 << 10
 
-// startProcess starts the driver; the first answers report whether it works. It lives until stop or kill, whatever becomes
-// of ctx.
+// startProcess starts the driver; the first answers report whether it works. It runs until stop or kill, whatever happens
+// to ctx.
 func startProcess(ctx context.Context, sp processSpec) (*process, error) {
 	program := filepath.Join(sp.dir, "driver.py")
 	if err := os.WriteFile(program, driver, 0o600); err != nil {
@@ -101,10 +101,11 @@ func startProcess(ctx context.Context, sp processSpec) (*process, error) {
 	return p, nil
 }
 
-// mark begins the line of standard error that ends a step: the ASCII record separator.
+// mark is the prefix of the line of standard error that ends a step: the ASCII record separator.
 const mark = "\x1e"
 
-// next returns the next answer; ok is false when there will be none. The error is ctx's, and then the process is gone.
+// next returns the next answer; ok is false if there will be none. An error is that of ctx, and means that the process has
+// ended.
 func (p *process) next(ctx context.Context) (a answer, ok bool, err error) {
 	select {
 	case a := <-p.answers:
@@ -119,7 +120,7 @@ func (p *process) next(ctx context.Context) (a answer, ok bool, err error) {
 		p.kill(cause)
 		return answer{}, false, cause
 	case <-p.gone:
-		select { // what came before it went
+		select { // answers that arrived before it ended
 		case a := <-p.answers:
 			return a, true, nil
 		default:
@@ -131,7 +132,7 @@ func (p *process) next(ctx context.Context) (a answer, ok bool, err error) {
 // errNoSalt reports that an interpreter has no Salt.
 var errNoSalt = errors.New("this Python has no Salt")
 
-// waitReady waits until the minion is made.
+// waitReady waits until the minion is created.
 func (p *process) waitReady(ctx context.Context, line func(string)) error {
 	for {
 		a, ok, err := p.next(ctx)
@@ -193,11 +194,11 @@ func (p *process) logged() string {
 	return "; the end of its log:\n" + strings.Join(l[max(0, len(l)-10):], "\n")
 }
 
-// grace is how long the driver may take to end when it has nothing to do.
+// grace is how long an idle driver may take to end.
 const grace = 10 * time.Second
 
-// stop lets an idle process end, and makes it end where it does not. What a step left running in the background
-// stays, as it does after salt-call.
+// stop lets an idle process end, and kills it if it does not. What a step left running in the background keeps running, as
+// after salt-call.
 func (p *process) stop() {
 	_ = p.requests.Close()
 	t := time.NewTimer(grace)
@@ -222,7 +223,7 @@ func (p *process) kill(cause error) {
 	_ = p.requests.Close()
 }
 
-// reap ends what is left of the group of a process that is gone by itself.
+// reap kills what is left of the group of a process that ended by itself.
 func (p *process) reap() {
 	<-p.gone
 	if p.pid > 1 {

@@ -14,13 +14,13 @@ type request struct {
 	Check bool `json:"check,omitempty"`
 	// Plan runs no command and no Python that the files name.
 	Plan bool `json:"plan,omitempty"`
-	// Mark ends what the step wrote to standard error.
+	// Mark marks the end of what the step wrote to standard error.
 	Mark string `json:"mark"`
-	// Anyway runs the step in a process that knows it is stale.
+	// Anyway runs the step even if the process is stale.
 	Anyway bool `json:"anyway,omitempty"`
 }
 
-// answer is one line of the driver. Kind says which fields count.
+// answer is one line of the driver. Kind says which fields are set.
 type answer struct {
 	Kind string `json:"t"`
 
@@ -55,7 +55,8 @@ type answer struct {
 
 	// result
 	Retcode int `json:"retcode"`
-	// result of a check: the command that a template would have run, and the function that it asked of the machine.
+	// result of a check: the command that a template would have run, and the function that would have read the
+	// machine.
 	Refused string `json:"refused"`
 	Asked   string `json:"asked"`
 
@@ -78,7 +79,7 @@ const (
 	logged = "log"    // a line of standard error; never sent by the driver
 )
 
-// parseAnswer reads one line. What is not an answer is something that was printed before the driver took over.
+// parseAnswer reads one line. A line that is not an answer was printed before the driver took over.
 func parseAnswer(line []byte) (answer, bool) {
 	var a answer
 	if len(line) == 0 || line[0] != '{' || json.Unmarshal(line, &a) != nil {
@@ -91,10 +92,10 @@ func parseAnswer(line []byte) (answer, bool) {
 	return answer{}, false
 }
 
-// maxAnswer bounds one line of the driver, in bytes: the result of a step with all its diffs.
+// maxAnswer limits one line of the driver, in bytes: the result of a step with all its diffs.
 const maxAnswer = 64 << 20
 
-// splitter is a writer that cuts what the driver writes into lines. Not for concurrent use.
+// splitter is a writer that splits the output of the driver into lines. It is not safe for concurrent use.
 type splitter struct {
 	buf  []byte
 	emit func(line []byte)

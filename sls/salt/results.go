@@ -23,7 +23,7 @@ type saltState struct {
 	Ran      *bool           `json:"__state_ran__"`
 	Start    string          `json:"start_time"`
 	Duration json.RawMessage `json:"duration"`
-	// Unevaluated is what the driver of a plan left out.
+	// Unevaluated is what the driver did not evaluate in a plan.
 	Unevaluated []string `json:"__unevaluated__"`
 }
 

@@ -15,11 +15,11 @@ import (
 )
 
 // Session runs SLS files through Salt, all in one process. Fill in the fields, and Close it after the last step.
-// It gives the same results as Call, which it falls back to where Salt's Python is not found.
+// It gives the same results as Call, to which it falls back if Salt's Python is not found.
 type Session struct {
 	// Bin is the path of salt-call.
 	Bin string
-	// Dir is a directory of this deployment alone. It is made at the first Apply, mode 0700; Close removes it.
+	// Dir is a directory for this deployment only. It is created at the first Apply, mode 0700; Close removes it.
 	Dir string
 	// Python is the command of Salt's interpreter; nil finds it by Bin.
 	Python []string
@@ -28,12 +28,12 @@ type Session struct {
 	proc   *process
 	digest string
 	python []string
-	// perStep is why each step gets a salt-call of its own, "" if it does not.
+	// perStep is why each step gets a separate salt-call, "" if it does not.
 	perStep string
 	closed  bool
 }
 
-// NewSession makes a session. Nothing is started or written before the first Apply.
+// NewSession returns a session. Nothing is started or written before the first Apply.
 func NewSession(bin, dir string) *Session { return &Session{Bin: bin, Dir: dir, mu: newCtxMutex()} }
 
 var _ sls.Runner = (*Session)(nil)
@@ -41,7 +41,7 @@ var _ sls.Runner = (*Session)(nil)
 // Name implements sls.Runner.
 func (*Session) Name() string { return "salt-call" }
 
-// Check implements sls.Runner. What the built-in runner cannot compile is compiled by Salt, which runs no state then, and no
+// Check implements sls.Runner. What the built-in runner cannot compile is compiled by Salt, which then runs no state and no
 // command of a template: a file whose templates run one is deferred.
 func (s *Session) Check(ctx context.Context, in *sls.Input) (*sls.Checked, error) {
 	c, err := s.salt().Check(ctx, in)
@@ -84,7 +84,7 @@ func addFindings(in *sls.Input, c *sls.Checked, a *answer) error {
 		c.Deferred = at("it is written for the renderer " + a.Refused[len("#!"):] + ", which is not run in a plan")
 	case a.Refused != "":
 		c.Deferred = at(a.Refused + " is run while the template renders")
-	case len(problems) > 0 && a.Asked != "": // what it asked may be otherwise when its turn comes
+	case len(problems) > 0 && a.Asked != "": // what it read may be different when the step runs
 		c.Deferred = at(a.Asked + " is called while the template renders, which fails as things are now")
 	case len(problems) > 0:
 		return compileError(in, problems)
@@ -100,14 +100,14 @@ func deferred(c *sls.Checked, why string) *sls.Deferred {
 
 func (s *Session) salt() *Call { return &Call{Bin: s.Bin, Dir: s.Dir} }
 
-// errClosed is a step after Close.
+// errClosed is the error for a step after Close.
 var errClosed = errors.New("the session with Salt is closed")
 
 // Apply implements sls.Runner. When ctx ends, Salt and all its commands are killed; a later Apply starts Salt again.
 func (s *Session) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.StepResult, error) {
 	f, err := in.Roots.SLS(in.SLS)
 	if err != nil || in.Plan && ownModules(in) {
-		return s.salt().Apply(ctx, in, sink) // says what is not there or left out, and runs nothing
+		return s.salt().Apply(ctx, in, sink) // reports what is missing or skipped, and runs nothing
 	}
 	res := &sls.StepResult{SLS: in.SLS, File: f.Display(), Runner: s.Name(), Started: in.Host.Now()}
 	if !in.Test {
@@ -129,8 +129,8 @@ func (s *Session) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls
 	return res, nil
 }
 
-// withProcess has work done by a process that fits the input, whose file roots disk has on disk. perStep reports that there is none:
-// each step gets a salt-call of its own.
+// withProcess calls work with a process that matches the input; disk is the input with its file roots on disk. perStep reports that
+// there is no such process: each step gets a separate salt-call.
 func (s *Session) withProcess(ctx context.Context, in *sls.Input, sink sls.Sink, work func(st *stepRun, again bool) error) (disk *sls.Input, perStep bool, err error) {
 	if err := s.mu.lock(ctx); err != nil {
 		return nil, false, err
@@ -175,7 +175,7 @@ func (s *Session) withProcess(ctx context.Context, in *sls.Input, sink sls.Sink,
 	}
 }
 
-// ensure makes s.proc a process that was made from what a fresh one would be made from, or sets perStep.
+// ensure sets s.proc to a process that was started with the same inputs as a fresh one would be, or sets perStep.
 func (s *Session) ensure(ctx context.Context, st *stepRun) error {
 	const op = "start Salt"
 	if err := st.salt.Configure(st.in); err != nil {
@@ -222,8 +222,8 @@ func (s *Session) ensure(ctx context.Context, st *stepRun) error {
 	return nil
 }
 
-// emptyCache forgets what an earlier process left in Salt's cache. Its lists of files count for 20 seconds, so modules
-// that are new would not be synced; and those that are gone would still be there.
+// emptyCache removes what an earlier process left in Salt's cache. Its lists of files are valid for 20 seconds, so new modules would
+// not be synced, and removed ones would still be present.
 func emptyCache(dir string) error {
 	cache := filepath.Join(dir, "cache")
 	if err := os.RemoveAll(cache); err != nil {
@@ -240,7 +240,7 @@ func (s *Session) stopProcess() {
 	}
 }
 
-// Close ends the process and removes Dir. It waits for a step that runs; end its context first. A second Close does
+// Close ends the process and removes Dir. It waits for a running step; end its context first. A second Close does
 // nothing.
 func (s *Session) Close() error {
 	if err := s.mu.lock(context.Background()); err != nil {
@@ -277,22 +277,22 @@ type stepRun struct {
 	sink sls.Sink
 	salt *Call
 
-	// open is the state that runs, told are those that ended, both by key.
+	// open is the running state, told are those that have ended, both by key.
 	open     string
 	reported map[string]bool
 }
 
-// errStale reports that a fresh process would run the step otherwise.
+// errStale reports that a fresh process would run the step differently.
 var errStale = errors.New("the Salt process is stale")
 
 func key(function, id, name string) string { return function + "\x00" + id + "\x00" + name }
 
-// compile has the step compiled only; the answer is that of kind result.
+// compile only compiles the step; the answer is the one of kind result.
 func (st *stepRun) compile(ctx context.Context, p *process, anyway bool) (*answer, error) {
 	return st.ask(ctx, p, request{SLS: st.in.SLS, Check: true, Plan: st.in.Plan, Anyway: anyway})
 }
 
-// run sends the step and forwards the answers to the sink, until all of it is there.
+// run sends the step and forwards the answers to the sink, until all have arrived.
 func (st *stepRun) run(ctx context.Context, p *process, anyway bool) ([]sls.StateResult, error) {
 	a, err := st.ask(ctx, p, request{SLS: st.in.SLS, Test: st.in.Test, Plan: st.in.Plan, Anyway: anyway})
 	if err != nil {
@@ -310,7 +310,7 @@ func (st *stepRun) run(ctx context.Context, p *process, anyway bool) ([]sls.Stat
 	return states, nil
 }
 
-// ask sends a request and forwards the answers to the sink, until there is a result and all that came before it.
+// ask sends a request and forwards the answers to the sink, until the result and everything before it have arrived.
 func (st *stepRun) ask(ctx context.Context, p *process, req request) (*answer, error) {
 	req.Mark = fmt.Sprintf("end of step %d", p.steps)
 	op := "run " + st.in.SLS
@@ -359,7 +359,7 @@ func (st *stepRun) ask(ctx context.Context, p *process, req request) (*answer, e
 	return doc, nil
 }
 
-// inState names the state that ran, in the middle of a sentence.
+// inState returns the name of the running state, for use within a sentence.
 func (st *stepRun) inState() string {
 	f := strings.Split(st.open, "\x00")
 	if len(f) != 3 {
@@ -403,7 +403,7 @@ func (st *stepRun) ended(a answer) {
 	st.report(r)
 }
 
-// report sends the end of a state to the sink, and its start where it never began.
+// report sends the end of a state to the sink, and its start if that was never sent.
 func (st *stepRun) report(r sls.StateResult) {
 	k := key(r.Function, r.ID, r.Name)
 	if st.open != k {

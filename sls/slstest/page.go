@@ -64,7 +64,7 @@ func (t tree) declares(argument string) bool {
 	return regexp.MustCompile(`[-{] *` + regexp.QuoteMeta(argument) + `:`).MatchString(t.text)
 }
 
-// how tells by how many trees something is held, "" if by none.
+// how says, in words, how many trees cover something, "" if none does.
 func how(all []tree, is func(t tree) bool) string {
 	n := 0
 	for _, t := range all {
@@ -102,7 +102,7 @@ func Markdown() (string, error) {
 		"Where a function changes the machine (packages, services, accounts), its trees bring the tools that it runs.\n\n" +
 		"| function | arguments | lacking | trees |\n| --- | --- | --- | --- |\n")
 	table := state.All()
-	// Why a function has no tree: Salt would change this machine, or ask another one.
+	// Why a function has no tree: Salt would change this machine, or contact another one.
 	beside := "tests beside the code: "
 	untested := map[string]string{
 		"debconf.set": beside + "the answers of debconf are the machine's", "locale.present": beside + "locales are the machine's", "timezone.system": beside + "the time zone is the machine's",

@@ -15,11 +15,11 @@ import (
 	"corpus-git/sls/run"
 )
 
-// Salt looks for apt's sources in /etc/apt, for accounts in /etc/passwd, and nowhere else. Trees about them bring a
-// directory or files of their own for those: Salt runs in a mount namespace, which needs root. The built-in runner is told
-// another place.
+// Salt looks for apt's sources in /etc/apt, for accounts in /etc/passwd, and nowhere else. Trees about them contain their
+// own directory or files: Salt runs in a mount namespace, which needs root. The built-in runner is configured with another
+// path.
 
-// ownPlaces returns the options of a tree that give it such places.
+// ownPlaces returns the options of a tree that provide such directories or files.
 func ownPlaces(opts map[string]string) (out []string) {
 	for _, dir := range []string{"apt", "etc"} {
 		if opts[dir] == "true" {
@@ -29,7 +29,8 @@ func ownPlaces(opts map[string]string) (out []string) {
 	return out
 }
 
-// ownPlace returns the place for such a tree: a real Salt is started again, as one that runs sees the machine's own files.
+// ownPlace returns the place for such a tree: a real Salt is started anew, since a running one sees the machine's own
+// files.
 func ownPlace(t *testing.T, o Options, p place) place {
 	if _, ok := p.runner.(*run.Builtin); ok {
 		return p
@@ -47,7 +48,7 @@ func ownPlace(t *testing.T, o Options, p place) place {
 	return p
 }
 
-// own returns a runner the directory of that name in base, and tells by which path it sees it.
+// own gives a runner the directory with that name in base, and returns the path under which the runner sees it.
 func own(t *testing.T, h *host.Host, r sls.Runner, base, name string) string {
 	dir := filepath.Join(base, name)
 	require.NoError(t, os.MkdirAll(dir, 0o755))
@@ -69,7 +70,7 @@ func own(t *testing.T, h *host.Host, r sls.Runner, base, name string) string {
 	return "/etc"
 }
 
-// inNamespace runs commands where files stand in for those of /etc.
+// inNamespace runs commands with files that replace those of /etc.
 type inNamespace struct {
 	execx.Commander
 	dir, mounts string

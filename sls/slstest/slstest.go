@@ -32,27 +32,27 @@ var trees embed.FS
 
 // Options of a run of the suite.
 type Options struct {
-	// New makes a runner, which runs many trees, one after the other; dir does not exist yet and is its own.
+	// New returns a runner, which runs many trees, one after the other; dir does not exist yet and belongs to the runner.
 	New func(t *testing.T, dir string) sls.Runner
-	// Runners is how many there are, each in a place of its own, side by side; 0 is one.
+	// Runners is the number of runners, each in its own place, in parallel; 0 means one.
 	Runners int
-	// Update, where not "", is the testdata directory whose golden files are written instead of compared.
+	// Update, if not "", is the testdata directory whose golden files are written instead of compared.
 	Update string
-	// Only chooses trees by their name; nil is all of them.
+	// Only selects trees by name; nil means all.
 	Only func(name string) bool
 }
 
 // minTrees guards against a suite that runs nothing.
 const minTrees = 250
 
-// place is a runner with the directory in which it runs one tree after the other. That stays the same, so that a
+// place is a runner with the directory in which it runs one tree after the other. The directory stays the same, so that a
 // runner that keeps a process sees the same file roots.
 type place struct {
 	base   string
 	runner sls.Runner
 }
 
-// Run holds a runner against every tree.
+// Run compares a runner with every tree.
 func Run(t *testing.T, o Options) {
 	was := syscall.Umask(0o022) // what was recorded was made with this one
 	t.Cleanup(func() { syscall.Umask(was) })
@@ -89,7 +89,7 @@ func Run(t *testing.T, o Options) {
 // runnerDir is the runner's own directory, in base.
 const runnerDir = "runner"
 
-// empty removes what the tree before left.
+// empty removes what the previous tree left.
 func empty(t *testing.T, base string) {
 	entries, err := os.ReadDir(base)
 	require.NoError(t, err)
@@ -163,14 +163,14 @@ func one(t *testing.T, o Options, p place, name string, src []byte) {
 // today returns the day as shadow(5) counts it: since 1970.
 func today() string { return strconv.FormatInt(time.Now().Unix()/86400, 10) }
 
-// input is that of the tree in base, with the machine's tools and nothing else of the machine.
+// input returns the input of the tree in base, with the machine's tools and nothing else of the machine.
 func input(base, work string, opts map[string]string) *sls.Input {
 	in := &sls.Input{SLS: "t", Roots: fileroot.Roots{fileroot.OnDisk(filepath.Join(base, "salt"))}, Host: host.New(execx.OS{}),
 		Test: opts["test"] == "true", Grains: grains.Collect(grains.Source{ID: "corpus-test"}),
 		Pillar: py.NewDict(), Cfg: py.NewDict("name", "t", "data", py.NewDict("dir", work))}
 	for i, kv := range in.Host.Environ {
-		// Tools of the tree are before those of the machine. Where a person's own folders are in PATH, one that he can't read changes what a shell
-		// says of a command that does not exist.
+		// Tools of the tree take precedence over those of the machine. Where a person's own folders are in PATH, one that he can't read changes
+		// what a shell says of a command that does not exist.
 		if strings.HasPrefix(kv, "PATH=") {
 			in.Host.Environ[i] = "PATH=" + filepath.Join(base, "bin") + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 		}
@@ -180,7 +180,7 @@ func input(base, work string, opts map[string]string) *sls.Input {
 	return in
 }
 
-// lay writes the files of a tree below base, runs its setup in work, and gives what it should leave.
+// lay writes the files of a tree below base, runs its setup in work, and returns the expected result.
 func lay(t *testing.T, in *sls.Input, a *txtar.Archive, base, work string, marks *strings.Replacer) (golden, builtin string) {
 	for _, f := range a.Files {
 		text := marks.Replace(string(f.Data))
@@ -244,7 +244,7 @@ func report(res *sls.StepResult, err error, work string) string {
 	return strings.ReplaceAll(b.String(), work, "@D@")
 }
 
-// me is who runs the suite, as Salt writes an owner.
+// me returns the user that runs the suite, as Salt writes an owner.
 func me(h *host.Host) string {
 	group := fmt.Sprint(h.EGID)
 	if g, err := h.Users.Group(group); err == nil {
@@ -253,7 +253,7 @@ func me(h *host.Host) string {
 	return h.Whoami() + ":" + group
 }
 
-// comment drops what Salt says of its own insides: of an exception only the message stays.
+// comment removes what Salt reports about its internals: of an exception only the message is kept.
 func comment(s string) string {
 	msg, ok := strings.CutPrefix(s, "An exception occurred in this state: ")
 	if !ok {
@@ -274,7 +274,7 @@ func quote(s string) string {
 	return s
 }
 
-// normalize sorts the changes and drops what differs from run to run.
+// normalize sorts the changes and removes what differs from run to run.
 func normalize(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return ""
@@ -294,8 +294,8 @@ func normalize(raw json.RawMessage) string {
 	return string(out)
 }
 
-// files lists what is in the working directory: mode, owner where it is not who runs the suite, kind, content. What
-// git keeps in .git is left out.
+// files lists what is in the working directory: mode, owner if it is not the user that runs the suite, kind, content. The contents of .git are
+// omitted.
 func files(t *testing.T, h *host.Host, work, title string) string {
 	var out []string
 	require.NoError(t, filepath.WalkDir(work, func(p string, d fs.DirEntry, err error) error {
@@ -354,7 +354,7 @@ func must[T any](v T, err error) T {
 }
 
 // update writes what the runner did into the tree: Salt's into golden, the built-in runner's into
-// golden.builtin where it differs.
+// golden.builtin if it differs.
 func update(t *testing.T, o Options, name, runner string, a *txtar.Archive, golden, got string) {
 	section := "golden"
 	if runner == "builtin" {

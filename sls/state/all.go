@@ -15,7 +15,8 @@ import (
 	"corpus-git/sls/state/system"
 )
 
-// All returns the table of every state function that is built in: each family in the one list.
+// All returns the table of every state function that is built in: this is the only list of
+// families.
 func All() *core.Table {
 	return core.NewTable(
 		account.States,

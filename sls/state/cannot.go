@@ -14,7 +14,7 @@ import (
 )
 
 // Unsupported names the value of an argument that only Salt supports, as a clause such as
-// "the template engine mako of file.managed"; it is "" if there is none. What it finds is found before anything ran.
+// "the template engine mako of file.managed"; it is "" if there is none. It is checked before anything has run.
 func Unsupported(f *core.Function, args *py.Dict) string {
 	text := func(key string) string {
 		if s, ok := args.GetStr(key); ok && s != nil && f.HasParam(key) {
@@ -78,7 +78,7 @@ func Unsupported(f *core.Function, args *py.Dict) string {
 	return ""
 }
 
-// unsupportedRegex is Unsupported for regular expressions: one that is wrong is Salt's to complain of.
+// unsupportedRegex is Unsupported for regular expressions: errors in one are reported by Salt.
 func unsupportedRegex(f *core.Function, text func(key string) string) string {
 	file := strings.HasPrefix(f.Name, "file.")
 	for _, key := range []string{"sig", "pattern", "regex", "insert_before_match", "insert_after_match", "include_pat", "exclude_pat"} {

@@ -49,8 +49,8 @@ func (a Ansible) Check(ctx context.Context, in *sls.Input) (*sls.Checked, error)
 	return &sls.Checked{SLS: in.SLS, File: shown(in), Runner: a.Name()}, nil
 }
 
-// prepare returns the environment and the command line without what is run. ansible.cfg is the recipe's own or the machine's: one of the
-// working folder never is read.
+// prepare returns the environment and the command line without the playbook. ansible.cfg is the recipe's own or the machine's: one in
+// the working folder is never read.
 func (a Ansible) prepare(w *work) (env, args []string, err error) {
 	vars, err := w.cfg("cfg")
 	if err != nil {

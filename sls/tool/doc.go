@@ -1,8 +1,8 @@
-// Package tool has the runners of steps that other tools apply: playbooks (ansible-playbook), manifests (puppet apply), and files for a
-// program of the operator's (Program). What the tool does is reported as SLS states are: a task, a resource is one state.
+// Package tool contains the runners of steps that other tools apply: playbooks (ansible-playbook), manifests (puppet apply), and files
+// for a program of the operator (Program). What the tool does is reported like SLS states: each task or resource is one state.
 //
-// It owns no configuration of the tools but what is given on their command line and in the environment. The configuration of the
+// It sets no configuration of the tools except on their command line and in the environment. The configuration of the
 // project (cfg) and what the tool writes for itself are in a folder of mode 0700 that is removed when the step ends.
 //
-// A test run (Input.Test) is the tool's own check mode: what runs in it is the tool's promise, not ours.
+// A test run (Input.Test) is the tool's own check mode: the tool, not this package, decides what runs in it.
 package tool

@@ -10,13 +10,13 @@ import (
 	"corpus-git/sls"
 )
 
-// Program is the runner of steps that a program of the operator's applies. The program is run as
+// Program is the runner of steps that a program of the operator applies. The program is run as
 //
 //	PATH check|plan|apply FILE
 //
 // in the folder of FILE, with {"mode", "file", "cfg"} as JSON on standard input. docs/guide/tools.md has the contract.
 type Program struct {
-	// Group is the name of its folder, and the ending of the files that it applies.
+	// Group is the name of its folder, and the extension of the files that it applies.
 	Group string
 	// Path is the program.
 	Path string
@@ -24,9 +24,9 @@ type Program struct {
 
 var _ sls.Runner = Program{}
 
-// The exit statuses of a program with a meaning of their own; 0 is success and others are failures.
+// The exit statuses of a program with a special meaning; 0 is success and others are failures.
 const (
-	exitNoCheckMode = 3 // of plan: nobody knows before it ran
+	exitNoCheckMode = 3 // for plan: unknown before it runs
 )
 
 // Name implements Runner.

@@ -28,7 +28,7 @@ type Puppet struct{}
 
 var _ sls.Runner = Puppet{}
 
-// maxReport bounds the report that is read.
+// maxReport limits the size of the report that is read.
 const maxReport = 64 << 20
 
 // Name implements Runner.
@@ -56,7 +56,8 @@ func (p Puppet) Check(ctx context.Context, in *sls.Input) (*sls.Checked, error) 
 	return &sls.Checked{SLS: in.SLS, File: shown(in), Runner: p.Name()}, nil
 }
 
-// options keep what puppet writes, facts and differences of files among it, in the folder of this run. puppet.conf is the machine's.
+// options returns the options that keep what puppet writes, including facts and diffs of files, in the folder of this run. puppet.conf is the
+// machine's.
 func (Puppet) options(w *work) []string {
 	dir := func(name string) string { return filepath.Join(w.dir, name) }
 	return []string{
@@ -107,7 +108,7 @@ func (p Puppet) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.S
 	return s.end(exit != 0 && exit != 2, fmt.Sprintf("puppet apply ended with exit status %d\n%s", exit, tail)), nil
 }
 
-// puppetReport is what is read of a report.
+// puppetReport is the part of a report that is read.
 type puppetReport struct {
 	Logs []struct {
 		Level, Message, Source string
@@ -133,7 +134,7 @@ type puppetResource struct {
 	}
 }
 
-// report adds the resources of a report, in the order they were evaluated. Those that Puppet adds itself (schedules, stages) are left out.
+// report adds the resources of a report, in the order in which they were evaluated. Those that Puppet adds itself (schedules, stages) are omitted.
 func (s *states) report(file string) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -169,7 +170,7 @@ func (s *states) report(file string) error {
 	return nil
 }
 
-// cutProperty cuts the property off the source of a log line: /Stage[main]/Main/File[/x]/ensure.
+// cutProperty splits the property off the source of a log line: /Stage[main]/Main/File[/x]/ensure.
 func cutProperty(source string) (resource, property string) {
 	i := strings.LastIndex(source, "]/")
 	if i < 0 || strings.Contains(source[i+2:], "[") || strings.HasSuffix(source, "]") {
@@ -178,7 +179,7 @@ func cutProperty(source string) (resource, property string) {
 	return source[:i+1], source[i+2:]
 }
 
-// resource is one resource as a state.
+// resource returns one resource as a state.
 func (s *states) resource(id string, res puppetResource, said []string) sls.StateResult {
 	out := sls.StateResult{
 		StateRef: sls.StateRef{ID: id, Name: res.Title, Function: strings.ToLower(res.Type), SLS: s.in.SLS, File: s.shown(res.File), Line: res.Line},

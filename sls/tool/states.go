@@ -10,10 +10,10 @@ import (
 	"corpus-git/sls"
 )
 
-// maxStates is how many states one step may report; what comes after is counted only.
+// maxStates is the number of states that one step may report; further ones are only counted.
 const maxStates = 100_000
 
-// states collects what a tool reports of one step.
+// states collects what a tool reports about one step.
 type states struct {
 	in      *sls.Input
 	sink    sls.Sink
@@ -43,7 +43,7 @@ type message struct {
 	Exit     *int   `json:"exit"`
 }
 
-// line takes a line that the tool printed: the message of a state, or output.
+// line handles a line that the tool printed: the message of a state, or output.
 func (s *states) line(stream sls.Stream, text string) {
 	var m message
 	if stream != sls.Stdout || !strings.HasPrefix(text, `{"`) || json.Unmarshal([]byte(text), &m) != nil || m.State == "" {
@@ -75,7 +75,7 @@ func (s *states) line(stream sls.Stream, text string) {
 		out.Outcome, out.Skipped = sls.Succeeded, true
 	case "blocked":
 		out.Outcome, out.Skipped = sls.FailedState, true
-	default: // failed, and what nobody knows
+	default: // failed, and unknown statuses
 		out.Outcome = sls.FailedState
 		if m.Status != "failed" {
 			out.Comment = strings.TrimSpace(fmt.Sprintf("%q is not a status of a state\n%s", m.Status, m.Comment))
@@ -90,7 +90,7 @@ func (s *states) line(stream sls.Stream, text string) {
 	s.done(out)
 }
 
-// shown returns a path as people know it: below .salt instead of below the private copy.
+// shown returns a path as users know it: below .salt instead of below the private copy.
 func (s *states) shown(file string) string {
 	dir := strings.TrimSuffix(s.in.Script, baseOf(s.in.Script))
 	if rest, ok := strings.CutPrefix(file, dir); ok && dir != "" {
@@ -139,7 +139,7 @@ func (s *states) end(failed bool, why string) *sls.StepResult {
 	return s.res
 }
 
-// manual notes that a rollback does not undo what the tool changes outside of the tree.
+// manual records that a rollback does not undo what the tool changes outside the tree.
 func manual(in *sls.Input, what string) error {
 	if in.Test {
 		return nil

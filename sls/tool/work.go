@@ -16,7 +16,7 @@ import (
 	"corpus-git/sls/host"
 )
 
-// tailLines is how many lines of standard error a failure shows.
+// tailLines is the number of lines of standard error that a failure shows.
 const tailLines = 40
 
 // work is one run of a tool.
@@ -25,7 +25,7 @@ type work struct {
 	dir string // the private folder of this run
 }
 
-// begin makes the private folder; end removes it.
+// begin creates the private folder; end removes it.
 func begin(in *sls.Input) (w *work, end func(), err error) {
 	dir, err := os.MkdirTemp("", "corpus-git-step-")
 	if err != nil {
@@ -59,7 +59,8 @@ func (w *work) cfg(key string) (string, error) {
 	return text + "\n", nil
 }
 
-// run runs a command in the folder of the step's file. What ends it early is ctx's cause; that it did not start is an error of kind Failed.
+// run runs a command in the folder of the step's file. If it is ended early, the error is ctx's cause; if it did not start, the error is of
+// kind Failed.
 func (w *work) run(ctx context.Context, argv, env []string, stdin string, line func(sls.Stream, string)) (exit int, tail string, err error) {
 	last := &execx.Tail{Max: 16 << 10}
 	out := execx.NewLines(func(l string) { line(sls.Stdout, l) })
@@ -84,7 +85,7 @@ func (w *work) run(ctx context.Context, argv, env []string, stdin string, line f
 	return st.Exit, host.LastLines(last.String(), tailLines), nil
 }
 
-// check runs a command that looks at the step and changes nothing; where it fails, what it said is the error.
+// check runs a command that checks the step and changes nothing; if it fails, its output is the error.
 func (w *work) check(ctx context.Context, env []string, argv ...string) error {
 	said := &execx.Tail{Max: 8 << 10}
 	exit, _, err := w.run(ctx, argv, env, "", func(_ sls.Stream, l string) { _, _ = said.Write([]byte(l + "\n")) })
@@ -103,7 +104,7 @@ func shown(in *sls.Input) string {
 	return in.Script
 }
 
-// find looks a program up in the PATH that steps have.
+// find searches for a program in the PATH of steps.
 func find(in *sls.Input, program, install string) error {
 	dirs := ""
 	for _, kv := range in.Host.Environ {
@@ -120,7 +121,7 @@ func find(in *sls.Input, program, install string) error {
 		WithPos(fault.Pos{File: shown(in)}).WithHint("%s", install)
 }
 
-// exists refuses a step whose file cannot be read. Before a deployment's files are there (no private copy), it is taken as it is.
+// exists refuses a step whose file cannot be read. Before a deployment's files exist (no private copy), it is accepted as it is.
 func exists(in *sls.Input) (there bool, err error) {
 	fi, err := os.Stat(in.Script)
 	switch {
@@ -136,7 +137,7 @@ func exists(in *sls.Input) (there bool, err error) {
 
 var namedLine = regexp.MustCompile(`\bline:? ([0-9]+)`)
 
-// lineIn returns the last line that a tool's message names ("line 3", "line: 3"), 0 if it names none: the first may be another parser's.
+// lineIn returns the last line that a tool's message names ("line 3", "line: 3"), 0 if it names none: the first may be from another parser.
 func lineIn(text string) int {
 	all := namedLine.FindAllStringSubmatch(text, -1)
 	if len(all) == 0 {

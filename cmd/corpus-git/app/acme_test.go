@@ -14,7 +14,7 @@ import (
 	"corpus-git/internal/testutil"
 )
 
-// TestACME serves the pages with a certificate of a test authority's.
+// TestACME serves the pages with a certificate from a test authority.
 func TestACME(t *testing.T) {
 	free := testutil.ClosedPort(t)
 	authority := testutil.NewPebble(t, free, testutil.ClosedPort(t))

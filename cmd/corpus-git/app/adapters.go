@@ -59,7 +59,7 @@ func (p projects) Create(ctx context.Context, name project.Name, s registry.Sett
 }
 
 func (p projects) Destroy(ctx context.Context, name project.Name, data bool) (registry.Destroyed, error) {
-	defer p.c.archive(name).Pause()() // nobody packs what is about to go
+	defer p.c.archive(name).Pause()() // do not pack what is about to be removed
 	p.c.repos.Forget(name)
 	d, err := p.Registry.Destroy(ctx, name, data)
 	p.c.repos.Forget(name)

@@ -13,7 +13,8 @@ import (
 	"strings"
 )
 
-// Addresses is addr.json in the state directory: where a running server listens.
+// Addresses is the content of addr.json in the state directory: the addresses on which a running
+// server listens.
 type Addresses struct {
 	SSH  string `json:"ssh"`
 	HTTP string `json:"http,omitempty"`
@@ -99,7 +100,7 @@ func (c *core) address() string {
 	return name + ":" + port
 }
 
-// hostName is this machine's full name.
+// hostName returns this machine's full name.
 func (c *core) hostName() string {
 	if v, ok := c.facts().GetStr("fqdn"); ok {
 		if s, ok := v.(string); ok && s != "" {

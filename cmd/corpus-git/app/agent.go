@@ -214,7 +214,7 @@ func owned(state layout.State) bool {
 	return err == nil
 }
 
-// maxSaid is how many bytes of a log are read for a message.
+// maxSaid is the number of bytes of a log that are read for a message.
 const maxSaid = 4 << 10
 
 // said returns the first line of a log, or the error.

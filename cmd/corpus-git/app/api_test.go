@@ -22,7 +22,7 @@ import (
 	"corpus-git/web/api/client"
 )
 
-// checked holds every answer against the document.
+// checked compares every answer with the document.
 type checked struct {
 	t   *testing.T
 	doc *huma.OpenAPI
@@ -53,7 +53,7 @@ func (c checked) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// operation is what the document has for a request.
+// operation returns the document's entry for a request.
 func (c checked) operation(r *http.Request) *huma.Operation {
 	parts := strings.Split(strings.TrimPrefix(r.URL.Path, api.Prefix), "/")
 	var best *huma.Operation
@@ -76,7 +76,7 @@ func (c checked) operation(r *http.Request) *huma.Operation {
 	return best
 }
 
-// apiServer is a server with a project that is deployed by hand; as gives a client for a token of a user.
+// apiServer is a server with a project that is deployed by hand; as returns a client with a token of a user.
 func apiServer(t *testing.T, flags map[string]string) (s *server, as func(user string, admin bool, scope access.Scope) *client.Client) {
 	t.Helper()
 	root := t.TempDir()
@@ -109,7 +109,7 @@ func problem(t *testing.T, err error, status int64) *client.Problem {
 	return p
 }
 
-// What the commands do, over HTTP, with the generated client; the document describes each answer.
+// The commands, over HTTP, with the generated client; the document describes each answer.
 func TestAPI(t *testing.T) {
 	s, as := apiServer(t, map[string]string{})
 	ctx := t.Context()
@@ -123,7 +123,7 @@ func TestAPI(t *testing.T) {
 	require.NoError(t, os.MkdirAll(salt, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(salt, "0100_say.sls"), []byte("say:\n  cmd.run:\n    - name: echo said\n"), 0o644))
 
-	// A deployment is in the queue when the answer comes; its events can be followed, and taken up where they broke off.
+	// A deployment is in the queue when the answer arrives; its events can be followed, and resumed where they stopped.
 	run, err := boss.Deploy(ctx, "app", &client.DeployBody{Set: map[string]string{"greeting": "hello"}}, client.Into(&h))
 	require.NoError(t, err)
 	id := run.Deployment.ID
@@ -235,7 +235,8 @@ func TestAPI(t *testing.T) {
 	problem(t, err, 404)
 }
 
-// The attack: a token that may do little asks for the rest. It learns nothing of other projects and changes nothing.
+// The attack: a token with few permissions requests everything else. It learns nothing about other projects and changes
+// nothing.
 func TestAPIRights(t *testing.T) {
 	s, as := apiServer(t, map[string]string{})
 	ctx := t.Context()
@@ -274,7 +275,8 @@ func TestAPIRights(t *testing.T) {
 	problem(t, err, 401)
 }
 
-// A program that lost the answer asks again, and nothing is done twice; one that read something changes what it read.
+// A program that lost the answer repeats the request, and nothing is done twice; a conditional request changes only the
+// version that was read.
 func TestAPIOnce(t *testing.T) {
 	s, as := apiServer(t, map[string]string{})
 	ctx := t.Context()
@@ -294,7 +296,7 @@ func TestAPIOnce(t *testing.T) {
 	other, err := as("second", true, access.Scope{}).Plan(ctx, "app", nil, key)
 	require.NoError(t, err)
 	require.NotEqual(t, first.Deployment.ID, other.Deployment.ID, "a key is its sender's own")
-	// The server died in the midst of it.
+	// The server died during the request.
 	_, err = s.db.ExecContext(ctx, `UPDATE web_answers SET status = NULL`)
 	require.NoError(t, err)
 	_, err = boss.Plan(ctx, "app", nil, key)
@@ -320,7 +322,7 @@ func TestAPIOnce(t *testing.T) {
 	require.Equal(t, http.StatusNotModified, res.StatusCode)
 }
 
-// One token's requests are bounded; another's are not held up by it.
+// The request rate of one token is limited, without delaying others.
 func TestAPIRate(t *testing.T) {
 	_, as := apiServer(t, map[string]string{"http-rate": "1"})
 	busy, calm := as("busy", false, access.Scope{}), as("calm", false, access.Scope{})

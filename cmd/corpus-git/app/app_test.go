@@ -77,7 +77,7 @@ func running(t testing.TB, root string, flags map[string]string) *server {
 
 const publicKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f marie@laptop"
 
-// The same commands, without a server and with one, must answer alike.
+// The same commands, without a server and with one, must give the same answers.
 func TestVerbsHereAndThroughTheServer(t *testing.T) {
 	script := func(t *testing.T, root string) string {
 		var all strings.Builder
@@ -299,8 +299,8 @@ func TestEveryVerbIsAdopted(t *testing.T) {
 	}
 }
 
-// The demo is the whole road with a real git and a real ssh: live, pillar, rolled back. It may be run again where it was run before, and what
-// its user did meanwhile in the working copy that it told him to change is still there.
+// The demo goes through everything with a real git and a real ssh: live, pillar, rolled back. It may be run again in the same place, and what its
+// user did meanwhile in the working copy is kept.
 func TestDemo(t *testing.T) {
 	root := t.TempDir()
 	work := filepath.Join(root, "demo", "sample")
@@ -334,7 +334,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// The version that make gives reaches the program: the linker says nothing of a variable that does not exist.
+// The version that make gives reaches the program: the linker does not report a variable that does not exist.
 func TestMakeBuildsItsVersionIn(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "corpus-git")
 	cmd := exec.CommandContext(t.Context(), "make", "--no-print-directory", "-n", "build", "VERSION=9.8.7-test", "BIN="+bin)
@@ -365,7 +365,7 @@ func TestCompletionOffersProjects(t *testing.T) {
 	require.NotContains(t, out, "shop")
 }
 
-// What Tab offers behind the project: its deployments, units, tasks and steps, the keys; and in lists what follows a comma.
+// The completions after the project: its deployments, units, tasks and steps, the keys; and in lists what follows a comma.
 func TestCompletionOffersWhatAProjectHas(t *testing.T) {
 	root := t.TempDir()
 	running(t, root, map[string]string{"listen": "127.0.0.1:0"})
@@ -435,7 +435,7 @@ func TestWebToken(t *testing.T) {
 	require.Equal(t, fault.Refused, fault.KindOf(err))
 }
 
-// A project without repositories, and without a pillar, has a configuration all the same.
+// A project without repositories, and without a pillar, still has a configuration.
 func TestCfgOfARemoteLessProject(t *testing.T) {
 	root := t.TempDir()
 	code, _, errs := program(t, env(root), "", "project", "create", "hand", "--remote-less")
@@ -454,7 +454,7 @@ func TestRightsDoNotComeBackWithAName(t *testing.T) {
 	by := access.Local("op")
 	k, err := s.access.AddKey(t.Context(), by, "marie", []byte(publicKey), false)
 	require.NoError(t, err)
-	// As a crash leaves it: the project is gone, a right on it is not.
+	// As a crash leaves it: the project is gone, a permission on it is not.
 	require.NoError(t, s.access.Grant(t.Context(), by, "app", "marie", project.Deploy))
 	p := projects{s.registry, s.core}
 	_, err = p.Create(t.Context(), "app", registry.Settings{})
@@ -463,7 +463,7 @@ func TestRightsDoNotComeBackWithAName(t *testing.T) {
 	can, err := s.access.Can(t.Context(), marie, "app", project.Read)
 	require.NoError(t, err)
 	require.False(t, can)
-	// Creating again what exists takes nothing away.
+	// Creating again what exists removes nothing.
 	require.NoError(t, s.access.Grant(t.Context(), by, "app", "marie", project.Deploy))
 	_, err = p.Create(t.Context(), "app", registry.Settings{Env: "dev"})
 	require.NoError(t, err)
@@ -472,7 +472,8 @@ func TestRightsDoNotComeBackWithAName(t *testing.T) {
 	require.True(t, can)
 }
 
-// A state that was left in order is not looked through again; one that was not is recovered where something was under way, whoever opens it first.
+// A state that was shut down cleanly is not examined again; one that was not is recovered in the projects with work in progress, whichever process
+// opens it first.
 func TestRecoveryLooksWhereSomethingWasUnderWay(t *testing.T) {
 	root := t.TempDir()
 	state := layout.Root(root).DefaultState()
@@ -516,14 +517,14 @@ func TestRecoveryLooksWhereSomethingWasUnderWay(t *testing.T) {
 	}
 	leave("unused")
 	leave("pushed")
-	// The file says that there was no crash: nothing looks.
+	// The file says that there was no crash: nothing is examined.
 	run("gc", "app")
 	untouched("pushed")
 
 	require.NoError(t, os.Remove(state.Clean()))
 	note := filepath.Join(state.Underway(), "pushed")
 	require.NoError(t, os.WriteFile(note, nil, 0o600))
-	// A command that changes nothing does not recover, and so does not say that all is well.
+	// A command that changes nothing does not recover, and so does not mark the state as clean.
 	run("key", "list")
 	require.NoFileExists(t, state.Clean())
 	require.FileExists(t, note)
@@ -533,11 +534,11 @@ func TestRecoveryLooksWhereSomethingWasUnderWay(t *testing.T) {
 	require.NoFileExists(t, left["pushed"].log)
 	require.NoFileExists(t, note)
 	require.FileExists(t, state.Clean())
-	untouched("unused") // nothing was under way there: nothing looked
-	run("gc", "unused") // but whoever uses it does
+	untouched("unused") // no work was in progress there: not examined
+	run("gc", "unused") // but using it examines it
 	swept("unused")
 
-	// Without notes, as a version before them leaves it, everything is looked at, once.
+	// Without notes, as left by a version before them, everything is examined once.
 	leave("unused")
 	leave("pushed")
 	require.NoError(t, os.Remove(state.Clean()))
@@ -552,7 +553,7 @@ func TestRecoveryLooksWhereSomethingWasUnderWay(t *testing.T) {
 	untouched("unused")
 }
 
-// A project that can't be recovered keeps its note, and no other is looked at for it.
+// A project that can't be recovered keeps its note, and no other project is examined because of it.
 func TestWhatCannotBeRecoveredIsTriedAgain(t *testing.T) {
 	root := t.TempDir()
 	state := layout.Root(root).DefaultState()

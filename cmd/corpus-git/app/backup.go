@@ -84,7 +84,7 @@ func (b backups) Hold(ctx context.Context, name string) (held backup.Held, err e
 	for repo, c := range map[project.Repo]*string{project.Code: &held.Code, project.PillarRepo: &held.Pillar} {
 		r := b.c.repos.Open(n, repo)
 		if there, err := r.Exists(); err != nil || !there {
-			continue // without remotes, or its folder missing: the backup says what there is
+			continue // without remotes, or its folder is missing: the backup records what exists
 		}
 		_, commit, err := r.Live(ctx)
 		if err != nil {
@@ -131,7 +131,7 @@ func (b backups) Database(ctx context.Context, path string, held map[string]back
 	return names, err
 }
 
-// verifyCommand is  backup verify .
+// verifyCommand returns backup verify .
 func (c *command) verifyCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{

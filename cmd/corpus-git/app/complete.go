@@ -44,7 +44,7 @@ func (c *command) completes(cmd *cobra.Command) {
 			continue
 		}
 		_ = cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-			// What is before the last comma stays.
+			// The text before the last comma is kept.
 			before := typed[:strings.LastIndexByte(typed, ',')+1]
 			var out []string
 			for _, o := range c.offers(offers, args) {
@@ -55,7 +55,7 @@ func (c *command) completes(cmd *cobra.Command) {
 	}
 }
 
-// argumentWords returns the placeholders in a command's usage: PROJECT, DEPLOYMENT, UNIT...; NAME stands for what the command is about.
+// argumentWords returns the placeholders in a command's usage: PROJECT, DEPLOYMENT, UNIT...; NAME means the object of the command.
 func argumentWords(cmd *cobra.Command) []string {
 	_, usage, _ := strings.Cut(cmd.Use, " ")
 	var out []string
@@ -69,7 +69,7 @@ func argumentWords(cmd *cobra.Command) []string {
 			parent = cmd.Parent().Name()
 		}
 		switch {
-		case w == "NAME" && !slices.Contains([]string{"add", "create", "join", "attach"}, cmd.Name()): // those make it
+		case w == "NAME" && !slices.Contains([]string{"add", "create", "join", "attach"}, cmd.Name()): // these create it
 			w = strings.ToUpper(parent)
 		case w == "KEY" && parent != "key": // of a configuration, of kv, of a bundle's signer
 			w = strings.ToUpper(parent) + " KEY"

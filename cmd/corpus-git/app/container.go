@@ -17,7 +17,7 @@ func (c *command) containerCommand() *cobra.Command { return containers.Command(
 
 func (c *command) dnsCommand() *cobra.Command { return containers.DNSCommand(c.containers()) }
 
-// nodeInitCommand is one of the command node's that works on the machine, beside the server.
+// nodeInitCommand returns a subcommand of node that works on the machine, without the server.
 func (c *command) nodeInitCommand() *cobra.Command { return containers.InitCommand(c.containers()) }
 
 func (c *command) containers() containers.Surroundings {

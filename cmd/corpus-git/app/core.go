@@ -70,7 +70,7 @@ import (
 
 // core contains all rooms except the listeners (SSH, HTTP, socket): what both a server and a command without a server need.
 type core struct {
-	// build is Build, which reads the whole list of modules.
+	// build is the result of Build, which reads the whole list of modules.
 	build status.Build
 	root  layout.Root
 	state layout.State
@@ -79,7 +79,7 @@ type core struct {
 	// clean reports that there is nothing to recover: the last owner of the state shut down cleanly, or this one has recovered it.
 	clean    atomic.Bool
 	underway *underway.Markers
-	// recovered are the projects that recover examined, if not all. It is written before anything listens.
+	// recovered holds the projects that recover examined, if not all. It is set before anything listens.
 	recovered map[project.Name]bool
 	db        *sql.DB
 	audit     *audit.Log
@@ -114,15 +114,15 @@ type core struct {
 	converge   *converge.Scheduler
 	keys       *keywatch.Watcher
 	register   *register.Registrar
-	agent      atomic.Pointer[agent.Agent] // nil where this is none that dials in
+	agent      atomic.Pointer[agent.Agent] // nil if this is not an agent that dials in
 	serves     bool                        // a server's: upkeep runs
 	facts      func() *py.Dict
 	trash      sync.WaitGroup
-	// maintainer is made with the pipeline; a server lets it run by itself.
+	// maintainer is created with the pipeline; only a server runs it in the background.
 	maintainer *maintenance.Scheduler
 }
 
-// upkeepEvery is the interval of upkeep without deployments, as failed archives expire by age.
+// upkeepEvery is the interval of upkeep without deployments, since failed archives expire by age.
 const upkeepEvery = time.Hour
 
 // upkeepQuiet is how long a project must be idle before its archives are packed.
@@ -191,7 +191,7 @@ func (c *core) makeTools(o options) {
 	c.tools.Accounts = o.cfg.Accounts != "off"
 }
 
-// makeBackground creates what inspects and maintains projects between deployments. Nothing of it runs before the pipeline exists.
+// makeBackground creates what inspects and maintains projects between deployments. None of it runs before the pipeline exists.
 func (c *core) makeBackground(o options) {
 	c.upkeep = &upkeep.Scheduler{Archives: c.archive, Retention: c.retention, Projects: c.withArchives, Every: upkeepEvery, Quiet: o.upkeepQuiet(), Reached: o.reached, Log: o.log}
 	c.maintainer = maintenance.New(maintenance.Config{
@@ -402,7 +402,7 @@ func (c *core) archive(name project.Name) *archive.Store {
 // reserve returns the disk space that deployments keep free.
 func reserve(cfg *config.Config) archive.Reserve {
 	if cfg.DiskReserve == 0 && cfg.DiskPercent == 0 {
-		return archive.Reserve{Percent: -1} // nothing, where zero is the default
+		return archive.Reserve{Percent: -1} // nothing, since zero means the default
 	}
 	return archive.Reserve{Percent: cfg.DiskPercent, Bytes: uint64(cfg.DiskReserve)}
 }

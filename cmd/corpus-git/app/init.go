@@ -102,7 +102,7 @@ func (c *command) initCommand() *cobra.Command {
 	return cmd
 }
 
-// isURL reports whether git would fetch a skeleton of this name from elsewhere: a URL, or host:path as git-clone(1) has it.
+// isURL reports whether git would fetch a skeleton of this name from elsewhere: a URL, or host:path as in git-clone(1).
 func isURL(name string) bool {
 	if strings.Contains(name, "://") {
 		return true

@@ -20,7 +20,7 @@ import (
 	"corpus-git/project"
 )
 
-// manyDeployments writes records of that many projects, with long texts that are longer yet in HTML. It gives the newest of the first project, which has a log.
+// manyDeployments writes records of that many projects, with long texts that are even longer in HTML. It returns the newest of the first project, which has a log.
 func manyDeployments(t testing.TB, s *server, projects, each int) project.Record {
 	t.Helper()
 	tx, err := s.db.BeginTx(t.Context(), nil)
@@ -66,7 +66,7 @@ func manyDeployments(t testing.TB, s *server, projects, each int) project.Record
 	return newest
 }
 
-// visit reads a page with the token of the server, and gives its size.
+// visit reads a page with the token of the server, and returns its size.
 func visit(t testing.TB, s *server, path string) int {
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.webAddr.Addr().String()+path, nil)
 	require.NoError(t, err)
@@ -90,7 +90,7 @@ func pagesOf(rec project.Record) map[string]string {
 	}
 }
 
-// No page grows with what there is.
+// No page grows with the number of records.
 func TestPagesAreBounded(t *testing.T) {
 	s := running(t, t.TempDir(), map[string]string{"listen": "127.0.0.1:0", "http-listen": "127.0.0.1:0"})
 	rec := manyDeployments(t, s, 60, 40)
@@ -117,7 +117,7 @@ func TestRecentIsReadByIndex(t *testing.T) {
 	second := project.Name("project-with-a-name-0001")
 	_, err = s.db.ExecContext(t.Context(), `UPDATE deployments SET state = 'rolled back' WHERE rowid = (SELECT max(rowid) FROM deployments WHERE project = ?)`, second)
 	require.NoError(t, err)
-	for i, later := range []string{"plan', 'done", "push', 'running"} { // neither says how the newest one went
+	for i, later := range []string{"plan', 'done", "push', 'running"} { // neither shows the result of the newest one
 		_, err = s.db.ExecContext(t.Context(), `INSERT INTO deployments(id, project, at, trigger, state, facts, result) VALUES (?, ?, 1, '`+later+`', '{}', 'null')`, i, second)
 		require.NoError(t, err)
 	}
@@ -128,7 +128,7 @@ func TestRecentIsReadByIndex(t *testing.T) {
 	readsByIndex(t, s, recent.QueryFailed, `["a"]`)
 }
 
-// readsByIndex reports a query that reads the whole table of deployments.
+// readsByIndex fails for a query that reads the whole table of deployments.
 func readsByIndex(t *testing.T, s *server, query string, args ...any) {
 	t.Helper()
 	rows, err := s.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)
@@ -143,7 +143,7 @@ func readsByIndex(t *testing.T, s *server, query string, args ...any) {
 	require.NoError(t, rows.Err())
 }
 
-// BenchmarkPages reads each page at 1,000 projects and 100,000 deployments. cpu-ms/op is the time of processors that it takes, server and reader together, whatever
+// BenchmarkPages reads each page at 1,000 projects and 100,000 deployments. cpu-ms/op is the CPU time that it takes, server and reader together, whatever
 // else the machine does.
 func BenchmarkPages(b *testing.B) {
 	s := running(b, b.TempDir(), map[string]string{"listen": "127.0.0.1:0", "http-listen": "127.0.0.1:0"})
@@ -160,7 +160,7 @@ func BenchmarkPages(b *testing.B) {
 	}
 }
 
-// processors is how long this process has been run so far.
+// processors returns the CPU time of this process so far.
 func processors(t testing.TB) time.Duration {
 	var u unix.Rusage
 	require.NoError(t, unix.Getrusage(unix.RUSAGE_SELF, &u))

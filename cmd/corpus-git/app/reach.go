@@ -16,7 +16,7 @@ import (
 	"corpus-git/project/status"
 )
 
-// reach returns the addresses of the server and of a project's page; "" is no project.
+// reach returns the addresses of the server and of a project's page; "" means no project.
 func (c *core) reach(name project.Name) status.Server {
 	at := status.Server{SSH: c.address()}
 	if listen := c.cfg.Load().HTTP; listen != "" {
@@ -34,7 +34,7 @@ func (c *core) reach(name project.Name) status.Server {
 	for _, path := range []string{c.state.HostKey(), c.state.HostKeyECDSA()} {
 		text, err := os.ReadFile(path + ".pub")
 		if err != nil {
-			continue // the first start makes it
+			continue // the first start creates it
 		}
 		if key, _, _, _, err := ssh.ParseAuthorizedKey(text); err == nil {
 			fmt.Fprintf(&b, "    # host key %s %s\n", key.Type(), access.Fingerprint(key))

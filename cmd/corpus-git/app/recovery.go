@@ -43,7 +43,7 @@ func (c *core) recover(ctx context.Context) error {
 func (c *core) takeUp(ctx context.Context) (*recovery, error) {
 	if c.clean.Load() {
 		if _, full := c.underway.Pending(); full {
-			c.underway.MarkAllRecovered() // the end was orderly, before there were notes
+			c.underway.MarkAllRecovered() // it ended in order, before markers existed
 		}
 		return nil, nil
 	}

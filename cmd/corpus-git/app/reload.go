@@ -30,7 +30,7 @@ func (s *server) reload(ctx context.Context) {
 	s.level.Set(applied.Log.Level)
 	s.service.Store(s.newService(&applied))
 	s.ssh.SetLimits(sshLimits(applied.Limits))
-	// Said when it is so.
+	// Logged once it is in effect.
 	for _, ch := range changes {
 		e := s.log.Info().Str("key", ch.Key).Str("old", ch.Old).Str("new", ch.New)
 		if !ch.Restart {

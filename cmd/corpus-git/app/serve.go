@@ -308,7 +308,7 @@ func (s *server) backend() *verbs.Backend {
 	return b
 }
 
-// open starts to accept connections.
+// open starts accepting connections.
 func (s *server) open() {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
@@ -340,7 +340,7 @@ func (s *server) open() {
 	})
 }
 
-// newTraces makes what sends traces of deployments, where the configuration says so.
+// newTraces returns the exporter of traces of deployments, if the configuration sets one.
 func (s *server) newTraces() *traces.Exporter {
 	return traces.New(traces.Config{
 		Settings: func() config.Traces { return s.cfg.Load().Traces }, Events: s.core.backend(true).Events, Host: s.hostName(), Release: Build().Release,
@@ -430,7 +430,7 @@ func (s *server) shutdown(now context.Context, grace time.Duration) error {
 	return errors.Join(append(errs, s.core.close())...)
 }
 
-// announce prints where the server listens, one line each, for people and scripts.
+// announce prints the addresses on which the server listens, one line each, for people and scripts.
 func (s *server) announce(w io.Writer) {
 	fmt.Fprintf(w, "listening on %s (ssh)\n", s.sshAddr.Addr())
 	if s.webAddr != nil {

@@ -12,14 +12,14 @@ import (
 	"corpus-git/undo"
 )
 
-// addGroup adds Salt's group module, through the shadow utilities, and through those of libuser where local asks for them.
+// addGroup adds Salt's group module, through the shadow utilities, or those of libuser if local requests them.
 func addGroup(t *core.Table) {
 	t.Add("group.present", "gid system addusers delusers members non_unique local", groupPresent)
 	t.Add("group.absent", "local", groupAbsent)
 }
 
-// accountTool runs one of the programs that change accounts. Salt looks it up before it runs it, and names one that is
-// missing; that one ran and failed is not an error here: what came of it is asked of the databases afterwards.
+// accountTool runs one of the programs that change accounts. Salt looks up the program before it runs it, and names a
+// missing one; the failure of a program is not an error here, since the result is read from the databases afterwards.
 func accountTool(c *core.Call, argv ...string) error {
 	if !c.Installed(argv[0]) {
 		return core.Errorf("Command '%s' cannot be found", argv[0])
@@ -31,7 +31,8 @@ func accountTool(c *core.Call, argv ...string) error {
 	return nil
 }
 
-// localTool returns the name of a program: that of libuser, which leaves directories such as LDAP alone, for local accounts.
+// localTool returns the name of a program: that of libuser, which does not touch directories such as LDAP, for local
+// accounts.
 func localTool(c *core.Call, name string) string {
 	if c.Bool("local", false) {
 		return "l" + name
@@ -39,7 +40,7 @@ func localTool(c *core.Call, name string) string {
 	return name
 }
 
-// groupChange is one thing to change of a group that is there.
+// groupChange is one change of an existing group.
 type groupChange struct {
 	key   string
 	value any

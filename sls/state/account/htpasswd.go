@@ -51,8 +51,8 @@ func writeHtpasswd(c *core.Call, path string, lines []string) error {
 	return file.WriteNew(c, path, file.Managed{Data: data})
 }
 
-// htpasswdUser implements webutil.user_exists; the hash is made here, so the password is on no command line.
-// Source: Salt documentation, webutil state; htpasswd(1) for options.
+// htpasswdUser implements webutil.user_exists; the hash is made here, so that the password appears on no
+// command line. Source: Salt documentation, webutil state; htpasswd(1) for options.
 func htpasswdUser(c *core.Call) core.Return {
 	if c.Name == "" || strings.ContainsAny(c.Name, ":\n") {
 		return core.Failf("The name of a user must not be empty or hold a colon")
@@ -106,7 +106,7 @@ func htpasswdAbsent(c *core.Call) core.Return {
 	return core.Return{Result: core.True, Changes: py.NewDict(c.Name, true)}
 }
 
-// htpasswdHash makes the hash that the options of htpasswd ask for: m (MD5, the default), B, s, p.
+// htpasswdHash makes the hash that the options of htpasswd request: m (MD5, the default), B, s, p.
 func htpasswdHash(options, password string) (hash, fail string) {
 	switch {
 	case strings.ContainsRune(options, 'B'):
@@ -126,7 +126,7 @@ func htpasswdHash(options, password string) (hash, fail string) {
 	return apr1(password, cryptSalt(8)), ""
 }
 
-// cryptSalt draws the salt of a hash.
+// cryptSalt returns a random salt for a hash.
 func cryptSalt(n int) string {
 	salt := make([]byte, n)
 	_, _ = rand.Read(salt) // never fails

@@ -30,7 +30,7 @@ func addKnownHosts(t *core.Table) {
 	t.Add("ssh_known_hosts.absent", "user config", forgetHost)
 }
 
-// hostKey is a key of a host, as a line of known_hosts or of ssh-keyscan has it.
+// hostKey is a key of a host, as in a line of known_hosts or ssh-keyscan.
 type hostKey struct{ host, enc, key string }
 
 func (k hostKey) value(fingerprint string) *py.Dict {
@@ -49,14 +49,15 @@ func parseHostKeys(text string) (keys []hostKey, at []int) {
 		if len(f) == 0 || strings.HasPrefix(l, "#") {
 			continue
 		}
-		if len(f) >= 3 && !strings.HasPrefix(f[0], "@") { // what has a marker is an authority's key, or one that is revoked
+		if len(f) >= 3 && !strings.HasPrefix(f[0], "@") { // a line with a marker is for a CA key or a revoked key
 			keys, at = append(keys, hostKey{f[0], f[1], f[2]}), append(at, line)
 		}
 	}
 	return keys, at
 }
 
-// fingerprintOf returns a key's digest in hexadecimal with colons, as the argument fingerprint has it; "" for what is no key or no kind of digest.
+// fingerprintOf returns a key's digest in hexadecimal with colons, in the format of the argument fingerprint; "" for an invalid key or an unknown kind
+// of digest.
 func fingerprintOf(key, kind string) string {
 	makes, ok := map[string]func() hash.Hash{"md5": md5.New, "sha1": sha1.New, "sha224": sha256.New224, "sha256": sha256.New, "sha384": sha512.New384, "sha512": sha512.New}[kind]
 	raw, err := base64.StdEncoding.DecodeString(key)
@@ -72,7 +73,7 @@ func fingerprintOf(key, kind string) string {
 	return strings.Join(pairs, ":")
 }
 
-// typeOf returns the type that a key names in itself; "" for what is no key. Source: RFC 4253, section 6.6.
+// typeOf returns the type that is encoded in a key; "" for an invalid key. Source: RFC 4253, section 6.6.
 func typeOf(key string) string {
 	raw, err := base64.StdEncoding.DecodeString(key)
 	if err != nil || len(raw) < 4 || strings.ContainsAny(key, "\r\n") { // which base64 of Go skips
@@ -85,7 +86,7 @@ func typeOf(key string) string {
 	return string(raw[4 : 4+n])
 }
 
-// hashedHost returns a name as known_hosts hides it. Source: OpenSSH, hostfile.c; sshd(8), SSH_KNOWN_HOSTS FILE FORMAT.
+// hashedHost returns a name as hashed in known_hosts. Source: OpenSSH, hostfile.c; sshd(8), SSH_KNOWN_HOSTS FILE FORMAT.
 func hashedHost(name string) (string, error) {
 	salt := make([]byte, sha1.Size)
 	if _, err := rand.Read(salt); err != nil {
@@ -96,7 +97,7 @@ func hashedHost(name string) (string, error) {
 	return "|1|" + base64.StdEncoding.EncodeToString(salt) + "|" + base64.StdEncoding.EncodeToString(h.Sum(nil)), nil
 }
 
-// knownHosts is the file that a call is about, and what it has of the host.
+// knownHosts is the file that a call is about, and its entries for the host.
 type knownHosts struct {
 	path, config string
 	user         *host.User // nil for the file of all users
@@ -105,7 +106,7 @@ type knownHosts struct {
 	at           []int
 }
 
-// knownHostsOf finds the file and the host's keys in it; the return is of a state that has failed, or of a test run that knows enough.
+// knownHostsOf finds the file and the host's keys in it; done is set if the state has failed, or if a test run has its result.
 func knownHostsOf(c *core.Call) (k knownHosts, done *core.Return) {
 	fail := func(format string, args ...any) (knownHosts, *core.Return) {
 		ret := core.Failf(format, args...)
@@ -145,13 +146,13 @@ func knownHostsOf(c *core.Call) (k knownHosts, done *core.Return) {
 		return fail("ssh-keygen is not installed on this machine")
 	}
 	if core.Exists(k.path) {
-		out, _ := c.Query("ssh-keygen", "-F", k.name, "-f", k.path) // its exit status is 1 where nothing is found
+		out, _ := c.Query("ssh-keygen", "-F", k.name, "-f", k.path) // its exit status is 1 if nothing is found
 		k.keys, k.at = parseHostKeys(out)
 	}
 	return k, nil
 }
 
-// write puts the file in its new form, without the lines of those numbers and with others at its end.
+// write rewrites the file without the lines with the given numbers and with others appended.
 func (k knownHosts) write(c *core.Call, without []int, with []string) error {
 	text, err := vfs.ReadFollowed(k.path, vfs.MaxRead)
 	if err != nil && !os.IsNotExist(err) {
@@ -174,11 +175,11 @@ func (k knownHosts) write(c *core.Call, without []int, with []string) error {
 	if err := c.MakeDirs(filepath.Dir(k.path), core.Owner{}, nil); err != nil {
 		return err
 	}
-	mode := os.FileMode(0o644) // it is for all users to read
+	mode := os.FileMode(0o644) // all users must be able to read it
 	return file.WriteNew(c, k.path, file.Managed{Data: data, Mode: &mode})
 }
 
-// received returns the keys that the host itself shows now.
+// received returns the keys that the host itself sends now.
 func received(c *core.Call) []hostKey {
 	argv := []string{"ssh-keyscan", "-T", strconv.FormatInt(c.Int("timeout", 5), 10)}
 	if port := c.Int("port", 22); port != 22 {
@@ -196,8 +197,8 @@ func received(c *core.Call) []hostKey {
 	return nil
 }
 
-// knowHost implements ssh_known_hosts.present. Of the keys that a host shows, those that the fingerprint confirms are written, and all if there is none
-// to ask for. Source: Salt documentation, ssh_known_hosts state.
+// knowHost implements ssh_known_hosts.present. Of the keys that a host sends, those that match the fingerprint are written, or all if none is given.
+// Source: Salt documentation, ssh_known_hosts state.
 func knowHost(c *core.Call) core.Return {
 	k, done := knownHostsOf(c)
 	if done != nil {
@@ -256,7 +257,7 @@ func knowHost(c *core.Call) core.Return {
 	return k.replace(c, fresh, kind)
 }
 
-// sameKeys reports whether two lists have the same keys; of the known ones those of a type, where one is named.
+// sameKeys reports whether two lists have the same keys; of the known ones only those of a type, if one is given.
 func sameKeys(fresh, known []hostKey, enc string) bool {
 	set := func(keys []hostKey, enc string) (out []string) {
 		for _, k := range keys {
@@ -270,7 +271,7 @@ func sameKeys(fresh, known []hostKey, enc string) bool {
 	return slices.Equal(set(fresh, ""), set(known, enc))
 }
 
-// replace puts keys in the place of those that the host has, of the same types where enc names one.
+// replace replaces the keys of the host, only those of the same type if enc names one.
 func (k knownHosts) replace(c *core.Call, fresh []hostKey, kind string) core.Return {
 	var without []int
 	var old any

@@ -13,20 +13,20 @@ import (
 	"corpus-git/sls/state/core"
 )
 
-// noPassword is what shadow(5) holds for an account that never got one.
+// noPassword is what shadow(5) contains for an account that never had one.
 const noPassword = "!"
 
-// aging are the arguments of user.present that shadow(5) keeps: the key under which Salt shows each, its field there and the
+// aging are the arguments of user.present that shadow(5) stores: the key under which Salt shows each, its field there and the
 // flag of chage that sets it. Source: chage(1); Salt documentation, shadow execution module for Linux.
 type aging struct {
 	arg, key, flag string
 	field          int
 	what           string
-	// fromZero are those where 0 asks for something when the account is made.
+	// fromZero is true for those for which 0 has a meaning when the account is created.
 	fromZero bool
 }
 
-// agings are in the order in which Salt compares them.
+// agings returns them in the order in which Salt compares them.
 func agings() []aging {
 	return []aging{
 		{arg: "date", key: "lstchg", flag: "-d", field: 2, what: "last change date to", fromZero: true},
@@ -38,7 +38,7 @@ func agings() []aging {
 	}
 }
 
-// shadowEntry returns what shadow(5) holds of an account. All is "" if it has no entry or can't be read; a field without a
+// shadowEntry returns the shadow(5) entry of an account. All is "" if it has no entry or can't be read; a field without a
 // number is -1.
 func shadowEntry(c *core.Call) *py.Dict {
 	none := py.NewDict("name", "", "passwd", "", "lstchg", "", "min", "", "max", "", "warn", "", "inact", "", "expire", "")
@@ -64,8 +64,9 @@ func shadowEntry(c *core.Call) *py.Dict {
 	return none
 }
 
-// hashed returns the hash of a password: with the method and the salt of the one that the account has, so that it is found to be
-// the same; else SHA-512 with a salt that is drawn, as for one that has other parts than those two. Source: salt/states/user.py.
+// hashed returns the hash of a password: with the method and the salt of the one that the account has, so that an equal password
+// is recognised; otherwise SHA-512 with a random salt, also if the current hash has other parts than those two. Source:
+// salt/states/user.py.
 func hashed(c *core.Call, password string) string {
 	if has := core.DictText(shadowEntry(c), "passwd"); strings.Count(has, "$") == 3 {
 		if _, setting, _ := strings.Cut(has, "$"); setting != "" {
@@ -78,10 +79,10 @@ func hashed(c *core.Call, password string) string {
 	return hash
 }
 
-// etcDir is where shadow and login.defs lie.
+// etcDir returns the directory of shadow and login.defs.
 func etcDir(c *core.Call) string { return cmp.Or(c.Host.EtcDir, "/etc") }
 
-// chage sets one field, where the account has an entry that holds something else.
+// chage sets one field, if the account has an entry with a different value.
 func chage(c *core.Call, a aging) error {
 	have := shadowEntry(c)
 	want, _ := c.Value(a.arg)
@@ -100,7 +101,7 @@ func lockPassword(c *core.Call, lock bool) error {
 	return accountTool(c, "passwd", map[bool]string{true: "-l", false: "-u"}[lock], c.Name)
 }
 
-// setPassword goes through standard input: an argument could be seen by others.
+// setPassword passes it on standard input, since arguments are visible to others.
 func setPassword(c *core.Call, hash string) error {
 	q := *c
 	q.Output = nil

@@ -32,7 +32,7 @@ func (k authKey) line() string {
 	return line
 }
 
-// in returns the last line that has the key, -1 where none has; same reports whether all of it is the same.
+// in returns the last line that has the key, -1 if there is none; same reports whether the whole line is equal.
 func (k authKey) in(lines []string) (at int, same bool) {
 	at = -1
 	for i, l := range lines {
@@ -43,13 +43,13 @@ func (k authKey) in(lines []string) (at int, same bool) {
 	return at, same
 }
 
-// decodes reports whether the key is one in base64.
+// decodes reports whether the key is valid base64.
 func (k authKey) decodes() bool {
 	_, err := base64.StdEncoding.DecodeString(k.key)
 	return err == nil
 }
 
-// keyTypes are the types of keys that Salt takes besides the short names of keyType.
+// keyTypes are the types of keys that Salt accepts besides the short names of keyType.
 // Source: sshd(8), AUTHORIZED_KEYS FILE FORMAT; salt/modules/ssh.py.
 const keyTypes = " ssh-rsa ssh-dss ssh-ed25519 ecdsa-sha2-nistp256 ecdsa-sha2-nistp384 ecdsa-sha2-nistp521 rsa-sha2-512 rsa-sha2-256 " +
 	"rsa-sha2-512-cert-v01@openssh.com rsa-sha2-256-cert-v01@openssh.com ssh-rsa-cert-v01@openssh.com " +
@@ -57,7 +57,7 @@ const keyTypes = " ssh-rsa ssh-dss ssh-ed25519 ecdsa-sha2-nistp256 ecdsa-sha2-ni
 	"sk-ecdsa-sha2-nistp256@openssh.com sk-ecdsa-sha2-nistp256-cert-v01@openssh.com ssh-ed25519-cert-v01@openssh.com " +
 	"sk-ssh-ed25519@openssh.com sk-ssh-ed25519-cert-v01@openssh.com "
 
-// keyType returns the type that enc names, as it is in a line.
+// keyType returns the type that enc names, as it appears in a line.
 func keyType(enc string) (string, error) {
 	switch enc {
 	case "r", "rsa":
@@ -209,7 +209,7 @@ func authorize(c *core.Call, want bool) core.Return {
 	return ret
 }
 
-// changeKeys adds keys to the lines of a file, or removes them. did is what was done of the whole, in Salt's words.
+// changeKeys adds keys to the lines of a file, or removes them. did is what was done overall, in Salt's words.
 func changeKeys(keys []authKey, lines []string, want bool, label string) (_ []string, ret core.Return, did string) {
 	ret, did = core.Return{Result: core.True}, "added"
 	for _, k := range keys {

@@ -16,7 +16,7 @@ import (
 	"corpus-git/undo"
 )
 
-// addUser adds Salt's user module, through the shadow utilities, and through those of libuser where local asks for them.
+// addUser adds Salt's user module, through the shadow utilities, or those of libuser if local requests them.
 func addUser(t *core.Table) {
 	t.Add("user.present", "uid gid usergroup gid_from_name groups optional_groups remove_groups home createhome password hash_password "+
 		"enforce_password empty_password shell unique system fullname roomnumber workphone homephone other nologinit "+
@@ -25,15 +25,16 @@ func addUser(t *core.Table) {
 	t.Add("user.absent", "purge force local", userAbsent)
 }
 
-// gecosFields returns the arguments of user.present that passwd(5) keeps in one field, in its order.
+// gecosFields returns the arguments of user.present that passwd(5) stores in one field, in its order.
 func gecosFields() []string {
 	return []string{"fullname", "roomnumber", "workphone", "homephone", "other"}
 }
 
-// userRequest is what user.present asks for, beside what its arguments say as they are.
+// userRequest is what user.present requests, in addition to arguments that are used unchanged.
 type userRequest struct {
 	uid, gid any
-	// groups are those asked for that exist; grouped reports that there was such an argument, missing are those that don't.
+	// groups are the requested ones that exist; grouped reports that there was such an argument, missing are those that
+	// don't.
 	groups, optional, missing []string
 	grouped                   bool
 	password                  string
@@ -75,7 +76,7 @@ func readUserRequest(c *core.Call) (w userRequest, fail string) {
 	return w, ""
 }
 
-// number returns an argument as a whole number where it is one, also one written as text; else the text, or nil.
+// number returns an argument as an integer if it is one, including one written as text; otherwise the text, or nil.
 func number(c *core.Call, name string) any {
 	s := c.Str(name, "")
 	if s == "" {
@@ -118,7 +119,7 @@ func userInfo(c *core.Call, u host.User) *py.Dict {
 	return d
 }
 
-// noteUser tells the undo log of an account that is about to be made, and of its home where that is made with it.
+// noteUser records in the undo log an account that is about to be created, and its home if that is created with it.
 func noteUser(c *core.Call, argv []string) error {
 	home := "/home/" + c.Name
 	if i := slices.Index(argv, "-d"); i >= 0 && i+1 < len(argv) {
@@ -132,7 +133,7 @@ func noteUser(c *core.Call, argv []string) error {
 	return c.BeforeAction(undo.Action{Noun: "user", Name: c.Name, Probe: []string{"getent", "passwd", c.Name}, Undo: []string{"userdel", c.Name}})
 }
 
-// userAdd makes an account, as Salt does: the account first, then its groups, what passwd keeps of a person, and shadow.
+// userAdd creates an account, as Salt does: first the account, then its groups, the personal fields in passwd, and shadow.
 func userAdd(c *core.Call, w userRequest) core.Return {
 	if c.Test {
 		r := core.Would(nil, "User %s set to be added", c.Name)
@@ -239,7 +240,7 @@ func userGroups(c *core.Call) bool {
 	return false
 }
 
-// changeGroups sets or extends the groups beside the primary one.
+// changeGroups sets or extends the groups other than the primary one.
 func changeGroups(c *core.Call, groups []string, more bool) error {
 	u, err := c.Host.Users.User(c.Name)
 	if err != nil || core.SameItems(c.GroupsOf(u), groups) {
@@ -270,7 +271,7 @@ func changeGecos(c *core.Call, key, value string) error {
 	return accountTool(c, "usermod", "-c", strings.TrimRight(strings.Join(parts, ","), ","), c.Name)
 }
 
-// shadowOfNew sets what shadow(5) keeps of a new account, and reports what of it failed.
+// shadowOfNew sets the shadow(5) fields of a new account, and reports which of them failed.
 func shadowOfNew(c *core.Call, w userRequest, ret *core.Return) error {
 	fail := func(format string) {
 		ret.Result, ret.Comment = core.False, "User "+c.Name+" created but failed to "+format
@@ -332,7 +333,7 @@ func userAbsent(c *core.Call) core.Return {
 		return core.Failf("%s", err)
 	}
 	if slices.Contains(argv, "-r") {
-		if err := c.Manual(); err != nil { // the home goes, too
+		if err := c.Manual(); err != nil { // the home is removed, too
 			return core.Failf("%s", err)
 		}
 	}
@@ -349,13 +350,13 @@ func userAbsent(c *core.Call) core.Return {
 	return ret
 }
 
-// onlyMailIsMissing reports whether userdel removed the account and complains about a mail spool that never was there.
+// onlyMailIsMissing reports whether userdel removed the account and complains about a mail spool that never existed.
 func onlyMailIsMissing(err error) bool {
 	var t *core.ToolError
 	return errors.As(err, &t) && t.Code == 12 && (strings.Contains(t.Stderr, "var/mail") || strings.Contains(t.Stderr, "var/spool/mail"))
 }
 
-// makeHome makes a home that is missing, as the user's own.
+// makeHome creates a missing home, owned by the user.
 func makeHome(c *core.Call, dir string, u host.User) error {
 	if core.IsDir(dir) {
 		return nil

@@ -14,7 +14,7 @@ import (
 
 const redacted = "XXX-REDACTED-XXX"
 
-// userChanges returns what an account that is there lacks, in Salt's order; a password is there as redacted.
+// userChanges returns what has to change in an existing account, in Salt's order; a password is shown as redacted.
 func userChanges(c *core.Call, u host.User, w userRequest, gid any) *py.Dict {
 	ch := py.NewDict()
 	have, shadow := userInfo(c, u), shadowEntry(c)
@@ -56,7 +56,7 @@ func userChanges(c *core.Call, u host.User, w userRequest, gid any) *py.Dict {
 	return ch
 }
 
-// shadowChanges are those of what shadow(5) keeps.
+// shadowChanges adds the changes of the shadow(5) fields.
 func shadowChanges(c *core.Call, w userRequest, shadow, ch *py.Dict) {
 	passwd := core.DictText(shadow, "passwd")
 	if w.password != "" && !w.empty && passwd != w.password && (passwd == noPassword || c.Bool("enforce_password", true)) {
@@ -98,8 +98,8 @@ func groupsWanted(c *core.Call, u host.User, w userRequest) []string {
 	return slices.Compact(out)
 }
 
-// otherGroups returns the groups that the user is in, without those that count as the primary one: the one it is to be, the one
-// that it was, and one that has the name of the user and is not asked for.
+// otherGroups returns the groups that the user is in, without those that count as the primary one: the new one, the old one,
+// and one with the name of the user that is not requested.
 func otherGroups(c *core.Call, u host.User, want []string, primary int) []string {
 	now, old := c.GroupName(primary), c.GroupName(u.GID)
 	return slices.DeleteFunc(c.GroupsOf(u), func(g string) bool {
@@ -107,7 +107,7 @@ func otherGroups(c *core.Call, u host.User, want []string, primary int) []string
 	})
 }
 
-// groupsDiffer reports whether the groups have to change. Two names of the same group are no difference.
+// groupsDiffer reports whether the groups have to change. Two names of the same group do not count as a difference.
 func groupsDiffer(c *core.Call, cur, want []string) bool {
 	remove := c.Bool("remove_groups", true)
 	if core.SameItems(cur, want) || !remove && containsAll(cur, want) {
@@ -138,7 +138,7 @@ func containsAll(all, some []string) bool {
 	return !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })
 }
 
-// refusedChange is Salt's error about a number that must not change.
+// refusedChange returns Salt's error about an ID that must not change.
 func refusedChange(c *core.Call, u host.User, ch *py.Dict) string {
 	var out []string
 	for _, n := range []struct {
@@ -280,12 +280,12 @@ func userModify(c *core.Call, u host.User, w userRequest, ch *py.Dict) error {
 	return nil
 }
 
-// changeHome gives the account another home, and makes one that is missing.
+// changeHome changes the home of the account, and creates a missing one.
 func changeHome(c *core.Call, u host.User, ch *py.Dict) error {
 	if home, ok := ch.GetStr("home"); ok {
 		argv := []string{"usermod"}
 		if c.Bool("persist_home", false) {
-			if err := c.Manual(); err != nil { // what is in it stays where it went
+			if err := c.Manual(); err != nil { // its contents stay at the new place
 				return err
 			}
 			argv = append(argv, "-m")

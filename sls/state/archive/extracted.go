@@ -22,7 +22,7 @@ func States(t *core.Table) {
 		"signature source_hash_sig "+fetch.Signatures+" **", archiveExtracted)
 }
 
-// extraction is one run of archive.extracted. Its steps are those of Salt's, in their order.
+// extraction is one run of archive.extracted. Its steps are Salt's, in the same order.
 // Source: Salt documentation, archive state, extracted; salt/states/archive.py.
 type extraction struct {
 	c      *core.Call
@@ -40,8 +40,8 @@ type extraction struct {
 	members []member
 	list    listing
 	ret     core.Return
-	missing bool // something of the archive is not there
-	updated bool // another archive than the last time
+	missing bool // something in the archive is missing on disk
+	updated bool // a different archive than last time
 }
 
 func archiveExtracted(c *core.Call) core.Return {
@@ -66,7 +66,7 @@ func (x *extraction) result(result core.Tri, format string, args ...any) *core.R
 	return &x.ret
 }
 
-// checkTarget looks at where the archive goes.
+// checkTarget checks the target of the archive.
 func (x *extraction) checkTarget() *core.Return {
 	c := x.c
 	if c.Bool("skip_files_list_verify", false) && c.Bool("skip_verify", false) {
@@ -107,7 +107,7 @@ func (x *extraction) checkTarget() *core.Return {
 	return nil
 }
 
-// compare compares the archive with what is there. Nothing to extract ends the state.
+// compare compares the archive with what is on disk. Nothing to extract ends the state.
 func (x *extraction) compare() *core.Return {
 	c := x.c
 	var wrong []string
@@ -165,7 +165,7 @@ func (x *extraction) compare() *core.Return {
 	return nil
 }
 
-// reason says why the archive is extracted.
+// reason returns why the archive is extracted.
 func (x *extraction) reason() string {
 	switch {
 	case x.updated:
@@ -176,7 +176,7 @@ func (x *extraction) reason() string {
 	return ""
 }
 
-// extract clears the way and unpacks.
+// extract removes what is in the way and unpacks.
 func (x *extraction) extract() *core.Return {
 	c := x.c
 	if got := fetch.Hash(x.want.Kind, x.data); x.local && !c.Bool("skip_verify", false) && got != x.want.Hex {
@@ -232,7 +232,8 @@ func (x *extraction) extract() *core.Return {
 	return nil
 }
 
-// note tells the undo log what the archive is about to write: a new directory as a whole, else each member.
+// note records in the undo log what the archive is about to write: a new directory as a whole, otherwise
+// each member.
 func (x *extraction) note(created bool) error {
 	if created {
 		_, err := x.c.Undo.BeforeWhole(x.c.Ctx, strings.TrimRight(x.name, "/"))

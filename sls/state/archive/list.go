@@ -26,18 +26,18 @@ import (
 // member is one entry of an archive.
 type member struct {
 	name string // clean, below the directory
-	raw  string // as the archive has it
+	raw  string // as in the archive
 	mode fs.FileMode
 	link string // target of a symbolic link
 	hard string // target of a hard link
 	data []byte
 	// bare is a member of a zip archive without a mode.
 	bare bool
-	// broken is why the data of a member of a zip archive can't be read; the member is listed nonetheless.
+	// broken is why the data of a member of a zip archive can't be read; the member is listed anyway.
 	broken error
 }
 
-// listing is what an archive holds, as Salt lists it: directories end with a slash.
+// listing is the contents of an archive, as Salt lists them: directories end with a slash.
 // Source: Salt, salt/modules/archive.py, list_.
 type listing struct {
 	dirs, files, links          []string
@@ -54,7 +54,7 @@ func list(members []member, zip bool, strip int) listing {
 			l.dirs = append(l.dirs, strings.TrimSuffix(m.raw, "/")+"/")
 		default:
 			l.files = append(l.files, m.raw)
-			if i := strings.LastIndexByte(m.raw, '/'); zip && i >= 0 { // zip archives need not have their directories
+			if i := strings.LastIndexByte(m.raw, '/'); zip && i >= 0 { // zip archives need not contain their directories
 				l.dirs = append(l.dirs, m.raw[:i+1])
 			}
 		}
@@ -115,7 +115,7 @@ func readArchive(data []byte, format, password string) ([]member, error) {
 	return nil, fmt.Errorf("the archive format %s is not supported by the built-in runner", format)
 }
 
-// archiveFormat guesses it by the name; "" if it does not say.
+// archiveFormat derives the format from the name; "" if that is not possible.
 func archiveFormat(name string) string {
 	name = strings.ToLower(name)
 	for _, end := range []string{"tar", "tar.gz", "tgz", "tar.bz2", "tbz2", "tbz", "tar.xz", "txz", "tar.lzma", "tlz", "tar.zst", "tzst"} {
@@ -134,7 +134,7 @@ func archiveFormat(name string) string {
 	return ""
 }
 
-// outsideError is a member that would be written outside of the directory.
+// outsideError is a member that would be written outside the directory.
 type outsideError string
 
 func (e outsideError) Error() string {
@@ -279,7 +279,7 @@ func (x *extraction) listThrough(options string) ([]member, error) {
 		return nil, err
 	}
 	defer drop()
-	// The output of a program is kept in part only, so the archive goes through a file.
+	// The output of a program is only kept in part, so the archive goes through a file.
 	plain := filepath.Join(dir, "plain.tar")
 	sh.Argv = append([]string{"/bin/sh", "-c", `exec "$@" >"$0"`, plain}, sh.Argv...)
 	res, err := x.c.Host.RunShell(x.c.Ctx, sh)
@@ -296,12 +296,12 @@ func (x *extraction) listThrough(options string) ([]member, error) {
 	return readTar(data)
 }
 
-// decompressError is what the program of list_options said when it failed.
+// decompressError is the output of the failed program of list_options.
 type decompressError string
 
 func (e decompressError) Error() string { return string(e) }
 
-// cannotList is Salt's advice where an archive can't be listed.
+// cannotList returns Salt's advice for an archive that can't be listed.
 func (x *extraction) cannotList(err error) *core.Return {
 	msg := "Unable to list contents of " + x.src + ". If this is an XZ-compressed tar archive, install XZ Utils to enable listing its contents. " +
 		"If it is compressed using something other than XZ, it may be necessary to specify CLI options to decompress the archive. See the documentation for details."

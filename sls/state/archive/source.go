@@ -12,7 +12,7 @@ import (
 	"corpus-git/sls/state/fetch"
 )
 
-// source finds the archive and what it is.
+// source finds the archive and its format.
 func (x *extraction) source() *core.Return {
 	c := x.c
 	if (c.Bool("signature", false) || c.Bool("source_hash_sig", false)) && !c.Installed("gpg") {
@@ -62,7 +62,7 @@ func (x *extraction) source() *core.Return {
 	return nil
 }
 
-// options reads what goes to the programs tar and unzip.
+// options reads the options for the programs tar and unzip.
 func (x *extraction) options() *core.Return {
 	c := x.c
 	opts, password := c.Str("options", ""), c.Str("password", "")
@@ -115,8 +115,8 @@ func (x *extraction) onDisk() (path string, discard func(), err error) {
 	return path, discard, err
 }
 
-// known and remember keep the hash that an archive had the last time, beside the backups; if there is no place for
-// those, for as long as the program runs.
+// known and remember store the last hash of an archive, next to the backups; without a folder for those, only for
+// the lifetime of the program.
 func known(c *core.Call, source string) string {
 	if c.Backups == "" {
 		s, _ := c.Cache["archive hash "+source].(string)

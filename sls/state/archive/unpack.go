@@ -14,10 +14,10 @@ import (
 	"corpus-git/sls/state/file"
 )
 
-// unpack puts the members in their places, by itself or by the program that the options are for. A result ends the state.
+// unpack extracts the members, by itself or with the program that the options are for. A result ends the state.
 func (x *extraction) unpack() (files any, done *core.Return) {
 	opts := x.c.Str("options", "")
-	for _, arg := range []string{"archive_user", "zip_options"} { // names of old, which Salt hands on to its function for zip archives
+	for _, arg := range []string{"archive_user", "zip_options"} { // names of old, which Salt passes on to its function for zip archives
 		if x.format == "zip" && x.c.Has(arg) {
 			fun := "unzip"
 			if x.unzip {
@@ -52,7 +52,7 @@ func (x *extraction) unpack() (files any, done *core.Return) {
 	return x.trimmed(names, false), nil
 }
 
-// trimmed cuts the list of files as trim_output says; marked says so in the list.
+// trimmed shortens the list of files as set by trim_output; marked adds a note to the list.
 func (x *extraction) trimmed(names []string, marked bool) *py.List {
 	out := py.NewList()
 	n := x.trim()
@@ -68,7 +68,7 @@ func (x *extraction) trimmed(names []string, marked bool) *py.List {
 	return out
 }
 
-// trim returns how many lines of output are kept; 0 is all.
+// trim returns how many lines of output are kept; 0 means all.
 func (x *extraction) trim() int64 {
 	if v, _ := x.c.Value("trim_output"); v == true {
 		return 100
@@ -145,7 +145,7 @@ func (x *extraction) byTar(opts string) (any, *core.Return) {
 	return x.trimmed(files, false), nil
 }
 
-// write creates one member below the directory. Links are never followed on the way: an archive cannot write outside.
+// write creates one member below the directory. Links in the path are never followed: an archive cannot write outside.
 func (x *extraction) write(m member) error {
 	root, err := vfs.OpenRoot(x.name)
 	if err != nil {
@@ -196,7 +196,7 @@ func (x *extraction) write(m member) error {
 	return root.Chmod(m.name, perm)
 }
 
-// finish enforces the owner and says what was done.
+// finish enforces the owner and returns what was done.
 func (x *extraction) finish(extracted bool) core.Return {
 	c := x.c
 	absent, failed := x.chown()
@@ -233,7 +233,7 @@ func (x *extraction) finish(extracted bool) core.Return {
 	return *ret
 }
 
-// chown returns what the archive has at its top, or what enforce_ownership_on names, its owner.
+// chown sets the owner of the archive's top-level entries, or of what enforce_ownership_on names.
 func (x *extraction) chown() (absent, failed []string) {
 	c := x.c
 	if x.owner.User == nil && x.owner.Group == nil {
@@ -275,7 +275,7 @@ func (x *extraction) chown() (absent, failed []string) {
 		if r.Changed() {
 			x.ret.Set("updated ownership", true)
 		}
-		if r.Result != core.True { // of a test run, too, as in Salt
+		if r.Result != core.True { // in a test run, too, as in Salt
 			failed = append(failed, full)
 		}
 	}

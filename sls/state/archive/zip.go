@@ -15,7 +15,8 @@ import (
 
 var errEncrypted = errors.New("the archive is encrypted")
 
-// readZip reads the members of a zip archive. One whose data can't be read, as it is encrypted, is there with the reason.
+// readZip reads the members of a zip archive. A member whose data can't be read, because it is encrypted, is included
+// with the reason.
 func readZip(data []byte, password string) ([]member, error) {
 	zr, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
@@ -55,7 +56,7 @@ func zipData(f *zip.File, password string) ([]byte, error) {
 	return io.ReadAll(r) // no more than its size, which r holds it to
 }
 
-// unlock decrypts a member with the traditional encryption of PKWARE, the one that Python's zipfile knows.
+// unlock decrypts a member with the traditional encryption of PKWARE, the one that Python's zipfile supports.
 // Source: PKWARE, APPNOTE.TXT, 6.1 Traditional PKWARE Decryption.
 func unlock(f *zip.File, password string) ([]byte, error) {
 	switch {
@@ -84,7 +85,7 @@ func unlock(f *zip.File, password string) ([]byte, error) {
 		return nil, core.Errorf("Bad password for file %s", py.Repr(f.Name))
 	}
 	b = b[12:]
-	size := min(f.UncompressedSize64, maxArchive) // where Python's zipfile ends a member as well, whatever follows
+	size := min(f.UncompressedSize64, maxArchive) // as in Python's zipfile, whatever follows
 	if f.Method == zip.Deflate {
 		if b, err = io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(b)), int64(size))); err != nil {
 			return nil, err

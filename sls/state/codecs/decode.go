@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// Output in another encoding than UTF-8 is decoded as Python does, which writes U+FFFD for what is none of its characters.
-// Encodings of several bytes to a character are Salt's own: their lines cannot be decoded while they come.
+// Output in another encoding than UTF-8 is decoded as Python does, which writes U+FFFD for invalid bytes. Encodings with
+// several bytes per character are left to Salt: their lines cannot be decoded while they arrive.
 // Source: Python documentation, codecs, "Standard Encodings".
 
-// Decoder returns what decodes an encoding that Python knows by that name; ok is false if this package has it not.
+// Decoder returns the decoder for an encoding with that name in Python; ok is false if this package does not have it.
 func Decoder(name string) (decode func(string) string, ok bool) {
 	n := codecName(name)
 	switch {
@@ -35,7 +35,7 @@ func Decoder(name string) (decode func(string) string, ok bool) {
 		control := b >= 0x80 && b < 0xa0
 		r := table.DecodeByte(b)
 		switch {
-		case control && iso: // which the tables leave out
+		case control && iso: // which the tables omit
 			return rune(b)
 		case r >= 0x80 && r < 0xa0: // such a byte is not a character there
 			return utf8.RuneError

@@ -1,2 +1,2 @@
-// Package codecs encodes and decodes text as Python's codecs do, by Python's names of encodings.
+// Package codecs encodes and decodes text like Python's codecs, using Python's names of encodings.
 package codecs

@@ -13,16 +13,16 @@ import (
 
 // Codec writes text in an encoding of Python's. Source: Python documentation, codecs, Standard Encodings.
 type Codec struct {
-	// Name and why are how a UnicodeEncodeError names the encoding and what is wrong; "" if all text can be written.
+	// Name and why are the name of the encoding and the reason in a UnicodeEncodeError; "" if all text can be encoded.
 	Name, why string
 	utf8      bool
 	// mark is written before the text.
 	mark string
-	// put appends a character; ok is false if the encoding has no place for it.
+	// put appends a character; ok is false if the encoding does not have it.
 	put func(b []byte, r rune) (out []byte, ok bool)
 }
 
-// Lookup finds a codec by any of its names; nil is one that is not built in.
+// Lookup finds a codec by any of its names; nil if it is not built in.
 func Lookup(name string) *Codec {
 	n := codecName(name)
 	switch n {
@@ -52,7 +52,7 @@ func Lookup(name string) *Codec {
 		return nil
 	}
 	return &Codec{Name: "charmap", why: "character maps to <undefined>", put: func(b []byte, r rune) ([]byte, bool) {
-		if iso && r >= 0x80 && r < 0xa0 { // control characters, which the tables leave out
+		if iso && r >= 0x80 && r < 0xa0 { // control characters, which the tables omit
 			return append(b, byte(r)), true
 		}
 		c, ok := table.EncodeRune(r)
@@ -71,8 +71,8 @@ func codecName(name string) string {
 	return strings.ToLower(strings.Join(f, "_"))
 }
 
-// tableOf returns an encoding of one byte for a character. Those of the Go library that differ from Python's (cp1255, koi8_u)
-// are left out.
+// tableOf returns an encoding with one byte per character. Those of the Go library that differ from Python's (cp1255, koi8_u)
+// are omitted.
 func tableOf(name string) (table *charmap.Charmap, iso bool) {
 	isos := map[string]*charmap.Charmap{"2": charmap.ISO8859_2, "3": charmap.ISO8859_3, "4": charmap.ISO8859_4,
 		"5": charmap.ISO8859_5, "6": charmap.ISO8859_6, "7": charmap.ISO8859_7, "8": charmap.ISO8859_8, "9": charmap.ISO8859_9,
@@ -157,7 +157,7 @@ func Encode(text, encoding, errors string) ([]byte, error) {
 			i++
 			continue
 		}
-		end := i + 1 // Python hands a run of such characters to the handler
+		end := i + 1 // Python passes a run of such characters to the handler
 		for end < len(rs) {
 			if _, ok := c.put(nil, rs[end]); ok {
 				break
@@ -173,7 +173,7 @@ func Encode(text, encoding, errors string) ([]byte, error) {
 	return out, nil
 }
 
-// handle does with the characters from i to end, which the encoding lacks, what errors says.
+// handle processes the characters from i to end, which the encoding does not have, as errors requires.
 func (c *Codec) handle(out []byte, rs []rune, i, end int, errors string) ([]byte, error) {
 	switch errors {
 	case "", "strict", "surrogateescape", "surrogatepass":
@@ -214,8 +214,7 @@ func Decodable(encoding string) bool {
 	return c != nil && (c.Name != "" || c.utf8)
 }
 
-// Decode is bytes.decode of an encoding with one byte for a character, or of UTF-8. What it has no character for
-// becomes U+FFFD.
+// Decode is bytes.decode of an encoding with one byte per character, or of UTF-8. Invalid bytes become U+FFFD.
 func Decode(text, encoding string) string {
 	c := Lookup(encoding)
 	if c == nil || c.utf8 {

@@ -17,7 +17,7 @@ import (
 	"corpus-git/undo"
 )
 
-// addCmd adds Salt's cmd module. "user" stands for runas, as in the Salt that corpus projects were written for.
+// addCmd adds Salt's cmd module. "user" means runas, as in the Salt that corpus projects were written for.
 func addCmd(t *core.Table) {
 	const common = "cwd root runas user group password shell env prepend_path stateful output_loglevel hide_output timeout " +
 		"ignore_timeout use_vt success_retcodes success_stdout success_stderr stdin clean_env template context defaults rstrip " +
@@ -56,7 +56,7 @@ func shell(c *core.Call) host.Shell {
 		KeepEnd:    !c.Bool("rstrip", true),
 	}
 	if name := c.Str("output_encoding", ""); name != "" {
-		s.Decode, _ = codecs.Decoder(name) // one that is not there was refused before
+		s.Decode, _ = codecs.Decoder(name) // a missing one was refused before
 	}
 	if c.Output != nil && !c.Bool("hide_output", false) && c.Str("output_loglevel", "debug") != "quiet" {
 		s.OnLine = c.Output
@@ -152,8 +152,8 @@ func finish(c *core.Call, sh host.Shell, label, comment string, stateful bool) c
 	return ret
 }
 
-// noteCommand notes in the undo log that a command is about to run, and the command that takes it back where the state has one: the argument
-// undo, which Salt ignores. That one runs in a rollback, with the state's runas, from /, and exit status 0 is its proof.
+// noteCommand records in the undo log that a command is about to run, and the command that undoes it if the state has one: the argument
+// undo, which Salt ignores. That command runs in a rollback, with the state's runas, from /, and exit status 0 means success.
 func noteCommand(c *core.Call, sh host.Shell) error {
 	line := c.Str("undo", "")
 	if line == "" {
@@ -333,7 +333,7 @@ func cmdScript(c *core.Call) core.Return {
 	content, _, err := fetch.File(c, source)
 	if err != nil {
 		ret := core.Failf("Unable to cache script %s from saltenv 'base'", source)
-		if fault.KindOf(err) == fault.Refused { // it is there, and not for this deployment
+		if fault.KindOf(err) == fault.Refused { // it exists, but must not be used by this deployment
 			ret.Comment += ": " + fault.Cause(err)
 		}
 		ret.Changes = py.NewDict("retcode", int64(1), "stdout", "", "stderr", "", "cache_error", true)
@@ -359,7 +359,7 @@ func cmdScript(c *core.Call) core.Return {
 		if err := os.Chown(path, cred.UID, cred.GID); err != nil {
 			return core.Failf("%s", err)
 		}
-		if err := os.Chmod(dir, 0o711); err != nil { // the way to the script, and no more
+		if err := os.Chmod(dir, 0o711); err != nil { // the path to the script, and no more
 			return core.Failf("%s", err)
 		}
 	}

@@ -1,3 +1,3 @@
-// Package command has the state functions that run something and manage nothing: cmd, module (execution functions as
-// states), and test.
+// Package command implements the state functions that run something and manage nothing: cmd, module (execution
+// functions as states), and test.
 package command

@@ -24,8 +24,8 @@ type job struct {
 	kw   *py.Dict
 }
 
-// moduleRun runs the function that name (or m_name's form) gives with the other arguments, or each of
-// `- module.function: [arguments]`.
+// moduleRun runs the function that name (or the form with m_name) gives, with the other arguments, or each
+// of `- module.function: [arguments]`.
 func moduleRun(c *core.Call) core.Return {
 	jobs := dottedJobs(c)
 	old := len(jobs) == 0
@@ -135,7 +135,7 @@ func ModuleFunctions(name string, args *py.Dict) []string {
 	return out
 }
 
-// noteService tells the undo log of a service that a function starts, stops, restarts or reloads.
+// noteService records in the undo log a service that a function starts, stops, restarts or reloads.
 func noteService(c *core.Call, j job) error {
 	verb, ok := strings.CutPrefix(j.fun, "service.")
 	if !ok || !slices.Contains([]string{"start", "stop", "restart", "reload", "force_reload"}, verb) {

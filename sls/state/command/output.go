@@ -64,7 +64,7 @@ func output(c *core.Call) core.Return {
 	return core.Return{Result: core.True, Changes: changes, Comment: said + " written"}
 }
 
-// appendLine adds a line to a file that is there; the line begins a new one.
+// appendLine appends a line to an existing file, on a new line.
 func appendLine(file, line string) (err error) {
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {

@@ -40,7 +40,7 @@ func addTest(t *core.Table) {
 	t.Add("test.check_pillar", "present boolean integer string listing dictionary verbose", checkPillar)
 	t.OnWatch("test", testWatch)
 
-	// mc_proxy.hook is a no-op that counts as changed when what it watches changed.
+	// mc_proxy.hook is a no-op that counts as changed if what it watches changed.
 	// Source: makina-states, mc_states/states/mc_proxy.py.
 	t.Add("mc_proxy.hook", "changes *", func(c *core.Call) core.Return {
 		ret := core.OKf("Dummy state for %s", c.Name)

@@ -6,8 +6,8 @@ import (
 	"corpus-git/sls/state/core"
 )
 
-// addWait adds corpus.wait, which pauses until the wait of the state's name has ended: see package signals. Salt gets the same state as
-// sls/salt/saltmodules/corpus.py.
+// addWait adds corpus.wait, which pauses until the wait with the state's name has ended: see package signals. Salt gets the same state
+// as sls/salt/saltmodules/corpus.py.
 func addWait(t *core.Table) {
 	t.Add("corpus.wait", "count from timeout on_failure", wait)
 }

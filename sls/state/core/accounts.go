@@ -7,7 +7,7 @@ import (
 	"corpus-git/sls/host"
 )
 
-// UserName returns the name of a user ID, or the number where no user has it.
+// UserName returns the name of a user ID, or the number if no user has it.
 func (c *Call) UserName(uid int) string {
 	if u, err := c.Host.Users.UserByID(uid); err == nil {
 		return u.Name
@@ -15,7 +15,7 @@ func (c *Call) UserName(uid int) string {
 	return py.Str(int64(uid))
 }
 
-// GroupName returns the name of a group ID, or the number where no group has it.
+// GroupName returns the name of a group ID, or the number if no group has it.
 func (c *Call) GroupName(gid int) string {
 	if g, err := c.Host.Users.GroupByID(gid); err == nil {
 		return g.Name

@@ -18,9 +18,9 @@ type Tri int8
 const (
 	// False is a failed state.
 	False Tri = iota
-	// True is a good one.
+	// True is a successful state.
 	True
-	// None is one that would change something.
+	// None is a state that would change something.
 	None
 )
 
@@ -35,21 +35,21 @@ type Command struct {
 	StderrTail string `json:"stderr_tail,omitempty"`
 }
 
-// Return is what a state function did.
+// Return is the result of a state function.
 type Return struct {
 	Result  Tri
 	Changes *py.Dict
 	Comment string
-	// Diff is the unified diff of a text file, also where show_changes keeps it out of Changes: then it is "".
+	// Diff is the unified diff of a text file, also if show_changes keeps it out of Changes, which then has "".
 	Diff    string
 	Command *Command
-	// SkipWatch keeps mod_watch from running although a watched state changed.
+	// SkipWatch prevents mod_watch from running although a watched state changed.
 	SkipWatch bool
-	// SkipReq keeps requisites on this state from firing.
+	// SkipReq prevents requisites on this state from firing.
 	SkipReq bool
 	// Warnings are remarks for the log.
 	Warnings []string
-	// Unevaluated is what a plan did not look at.
+	// Unevaluated is what a plan did not evaluate.
 	Unevaluated []string
 }
 
@@ -79,18 +79,18 @@ func Would(changes *py.Dict, format string, args ...any) Return {
 	return Return{Result: None, Changes: changes, Comment: fmt.Sprintf(format, args...)}
 }
 
-// Template asks for a text to be rendered.
+// Template is a request to render a text.
 type Template struct {
 	// Engine is "jinja".
 	Engine string
-	// Name is how errors call the text.
+	// Name is the name of the text in errors.
 	Name   string
 	Source string
 	// Vars are the variables on top of Salt's own.
 	Vars *py.Dict
 }
 
-// Env is what all calls of a program share.
+// Env is shared by all calls of a program.
 type Env struct {
 	Host   *host.Host
 	Roots  fileroot.Roots
@@ -100,15 +100,16 @@ type Env struct {
 	Render func(ctx context.Context, t Template) (string, error)
 	// Modules calls an execution module (module.run, onlyif with fun); nil if there is none.
 	Modules func(ctx context.Context, name string, args []any, kw *py.Dict) (any, error)
-	// Backups is where file states with backup=minion keep old files, and archive.extracted the sums of archives.
+	// Backups is the folder in which file states with backup=minion keep old files, and archive.extracted the
+	// hashes of archives.
 	Backups string
 	// Accumulated is what file.accumulated collected, by file.
 	Accumulated map[string]*Accumulator
-	// Undo keeps what stood somewhere before a state changes it; nil keeps nothing (a plan, a task).
+	// Undo records the previous contents before a state changes something; nil records nothing (a plan, a task).
 	Undo *undo.Log
 	// Wait is sls.Input.Wait.
 	Wait func(ctx context.Context, id string, args *py.Dict) (said string, err error)
-	// Cache memorises what is slow to ask the machine, for one program.
+	// Cache stores what is slow to read from the machine, for one program.
 	Cache map[string]any
 }
 
@@ -126,7 +127,7 @@ type Call struct {
 	Function string
 	// Name, ID and SLS are those of the state.
 	Name, ID, SLS string
-	// Args are the arguments without the requisites; "name" among them.
+	// Args are the arguments without the requisites; including "name".
 	Args *py.Dict
 	// RunAs and Umask are the global arguments of that name; Umask is nil if not set.
 	RunAs string
@@ -136,17 +137,18 @@ type Call struct {
 	Test     bool
 	// Requires are the requisites that this state declares on states that have run (file.directory clean).
 	Requires []Requisite
-	// RequiredIn are the entries of the state's require_in and watch_in, as they are written (file.accumulated).
+	// RequiredIn are the entries of the state's require_in and watch_in, as written (file.accumulated).
 	RequiredIn []any
-	// Declared are all states of the program, for those that act on others' files (file.directory clean).
+	// Declared returns all states of the program, for states that act on the files of others (file.directory
+	// clean).
 	Declared func() []Declared
 	// Verbatim are the contents of file.managed, byte by byte; nil takes them from Args.
 	Verbatim []byte
-	// Output takes a line of a command's output.
+	// Output receives a line of a command's output.
 	Output func(stderr bool, line string)
-	// noted: the undo log knows what the programs of this call change.
+	// noted: the undo log has a record of what the programs of this call change.
 	noted bool
-	// manual: it lists the call as what cannot be undone.
+	// manual: the undo log lists the call as something that cannot be undone.
 	manual bool
 }
 
@@ -188,7 +190,7 @@ func (c *Call) Value(name string) (any, bool) {
 	return v, ok && v != nil
 }
 
-// Has reports whether an argument is there and not null.
+// Has reports whether an argument is set and not null.
 func (c *Call) Has(name string) bool { _, ok := c.Value(name); return ok }
 
 // Str returns an argument as text; numbers are written as Python writes them.
@@ -219,7 +221,7 @@ func (c *Call) Bool(name string, def bool) bool {
 	return py.Truth(v)
 }
 
-// Int returns a whole number, also one that is written as text.
+// Int returns a whole number, including one that is written as text.
 func (c *Call) Int(name string, def int64) int64 {
 	v, ok := c.Value(name)
 	if !ok {
@@ -269,7 +271,7 @@ func (c *Call) Strings(name string) []string {
 	return out
 }
 
-// CommaList is strs, where one text may hold several names with commas between.
+// CommaList is like Strings, but one text may contain several names separated by commas.
 func (c *Call) CommaList(name string) []string {
 	v, ok := c.Value(name)
 	if s, isStr := v.(string); ok && isStr {

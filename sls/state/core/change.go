@@ -14,10 +14,10 @@ import (
 	"corpus-git/undo"
 )
 
-// Every change of a state outside of what the archive holds is noted in the undo log before it is made: by what is in this file, and by
-// ReplaceFile, Rewrite, MakeDir and Enforce. A state fails where that cannot be noted.
+// Every change that a state makes outside the archived trees is recorded in the undo log before it is made: by the functions in this file,
+// and by ReplaceFile, Rewrite, MakeDir and Enforce. A state fails if that cannot be recorded.
 
-// at does something at a place: by a path that leads over no link which somebody puts there meanwhile. See vfs.OpenPlace.
+// at does something at a place: by a path that does not go through a link put there meanwhile. See vfs.OpenPlace.
 func at(path string, follow bool, do func(p *vfs.Place) error) error {
 	p, err := vfs.OpenPlace(path, follow)
 	if err != nil {
@@ -37,7 +37,7 @@ func (c *Call) Remove(path string) error {
 	})
 }
 
-// RemoveAll removes a path and all below it; what is not there is removed already.
+// RemoveAll removes a path and everything below it; it is not an error if it does not exist.
 func (c *Call) RemoveAll(path string) error {
 	err := at(path, false, func(p *vfs.Place) error {
 		if err := c.Undo.BeforePlaceTree(c.Ctx, p); err != nil {
@@ -51,7 +51,7 @@ func (c *Call) RemoveAll(path string) error {
 	return err
 }
 
-// Rename renames a path; what is at the new one is replaced.
+// Rename renames a path; what exists at the new one is replaced.
 func (c *Call) Rename(from, to string) error {
 	return at(from, false, func(old *vfs.Place) error {
 		return at(to, false, func(p *vfs.Place) error {
@@ -71,7 +71,7 @@ func (c *Call) Rename(from, to string) error {
 	})
 }
 
-// Symlink makes a symbolic link. One that is there is replaced by a rename, so that there is always a link.
+// Symlink creates a symbolic link. An existing one is replaced by a rename, so that there is always a link.
 func (c *Call) Symlink(target, path string) error {
 	return at(path, false, func(p *vfs.Place) error {
 		if err := c.Undo.BeforePlace(c.Ctx, p); err != nil {
@@ -94,7 +94,7 @@ func (c *Call) Symlink(target, path string) error {
 	})
 }
 
-// Link makes a hard link, which must not be there.
+// Link creates a hard link, which must not exist.
 func (c *Call) Link(target, path string) error {
 	return at(target, false, func(old *vfs.Place) error {
 		return at(path, false, func(p *vfs.Place) error {
@@ -106,7 +106,7 @@ func (c *Call) Link(target, path string) error {
 	})
 }
 
-// Chtimes sets the times of what a path leads to.
+// Chtimes sets the times of what a path points to.
 func (c *Call) Chtimes(path string, atime, mtime time.Time) error {
 	return at(path, true, func(p *vfs.Place) error {
 		if err := c.Undo.BeforeAttributes(c.Ctx, p); err != nil {
@@ -136,12 +136,12 @@ func (c *Call) WriteFile(path string, data []byte, mode fs.FileMode) error {
 	})
 }
 
-// Before notes a file that a program is about to write in place: that which a link leads to, where it is one.
+// Before records a file that a program is about to write in place: for a link, its target.
 func (c *Call) Before(path string) error {
 	return at(path, true, func(p *vfs.Place) error { return c.Undo.BeforePlace(c.Ctx, p) })
 }
 
-// Followed is where a path leads to; itself, where it leads nowhere.
+// Followed returns the target of a path after following links; the path itself if the target does not exist.
 func Followed(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
@@ -167,8 +167,8 @@ func (c *Call) MkdirAll(dir string, mode fs.FileMode) error {
 	})
 }
 
-// BeforeWhole notes a directory of which all that comes to be in it belongs to the state. Where something is in it already, what the state
-// does there is listed as what cannot be undone.
+// BeforeWhole records a directory whose whole later content belongs to the state. If it already contains something, what the state does
+// there is listed as something that cannot be undone.
 func (c *Call) BeforeWhole(dir string) error {
 	c.noted = true
 	whole, err := c.Undo.BeforeWhole(c.Ctx, dir)
@@ -178,13 +178,13 @@ func (c *Call) BeforeWhole(dir string) error {
 	return err
 }
 
-// BeforeAction notes a change that is not a file, and which programs make.
+// BeforeAction records a change that is not to a file, and that programs make.
 func (c *Call) BeforeAction(a undo.Action) error {
 	c.noted = true
 	return c.Undo.BeforeAction(c.Ctx, a)
 }
 
-// ManualAt notes that a program changes what is in a directory, unless that is below the project's trees.
+// ManualAt records that a program changes what is in a directory, unless that is below the project's trees.
 func (c *Call) ManualAt(dir string) error {
 	if c.noted {
 		return nil
@@ -196,7 +196,7 @@ func (c *Call) ManualAt(dir string) error {
 	return c.Manual()
 }
 
-// Manual notes what cannot be undone by itself: the function and what it acts on.
+// Manual records what cannot be undone automatically: the function and what it acts on.
 func (c *Call) Manual() error {
 	c.noted = true
 	if c.manual {
@@ -206,7 +206,7 @@ func (c *Call) Manual() error {
 	return c.Undo.Manual(c.Function + ": " + c.Name)
 }
 
-// program notes that a program changes what the state has not noted. Questions have no Output.
+// program records that a program changes what the state has not recorded. Queries have no Output.
 func (c *Call) program() error {
 	if c.noted || c.Output == nil {
 		return nil

@@ -42,8 +42,8 @@ func SplitKeep(s string) []string {
 	return l
 }
 
-// IsBinary guesses as Salt does: text has no NUL, and is UTF-8 or has few bytes beside printable ASCII.
-// Source: Salt, salt/utils/files.py, is_text.
+// IsBinary guesses as Salt does: text has no NUL, and is UTF-8 or has few bytes other than printable
+// ASCII. Source: Salt, salt/utils/files.py, is_text.
 func IsBinary(b []byte) bool {
 	if len(b) > 512 {
 		b = b[:512]

@@ -16,7 +16,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// Owner is a requested user and group; nil leaves it as it is.
+// Owner is a requested user and group; nil keeps the current one.
 type Owner struct {
 	User, Group       *int
 	UserName, GrpName string
@@ -82,7 +82,8 @@ func IsNumber(s string) bool {
 	return err == nil
 }
 
-// Mode reads a mode: 644, "0644", 0644 (which YAML makes 644) and "0o644" are the same. nil leaves it as it is.
+// Mode reads a mode: 644, "0644", 0644 (which YAML makes 644) and "0o644" are the same. nil keeps the current
+// mode.
 func (c *Call) Mode(name string) *fs.FileMode {
 	v, ok := c.Value(name)
 	if !ok {
@@ -124,17 +125,17 @@ func Octal(m fs.FileMode) string {
 	return fmt.Sprintf("%04o", uint32(n))
 }
 
-// ModeBits are those of a mode that chmod(2) sets.
+// ModeBits are the bits of a mode that chmod(2) sets.
 const ModeBits = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
 
-// Enforce returns a path its owner and mode, and reports what it changed (or would, in a test run).
+// Enforce sets the owner and mode of a path, and reports what it changed (or would, in a test run).
 func (c *Call) Enforce(path string, o Owner, mode *fs.FileMode, follow bool) (*py.Dict, error) {
 	p, err := vfs.OpenPlace(path, follow)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = p.Close() }()
-	f, err := p.Open(unix.O_PATH, 0) // what is looked at is what is changed
+	f, err := p.Open(unix.O_PATH, 0) // the file that is checked is the one that is changed
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +181,7 @@ func (c *Call) Enforce(path string, o Owner, mode *fs.FileMode, follow bool) (*p
 	return changes, nil
 }
 
-// chmodOpen is chmod(2) of what is open, by O_PATH too.
+// chmodOpen is chmod(2) of an open file, also if opened with O_PATH.
 func chmodOpen(f *os.File, path string, mode fs.FileMode) error {
 	err := os.Chmod("/proc/self/fd/"+strconv.Itoa(int(f.Fd())), mode)
 	if e := (*fs.PathError)(nil); errors.As(err, &e) {
@@ -197,7 +198,7 @@ func (c *Call) Rewrite(path string, data []byte) error {
 			return err
 		}
 		if st.Mode()&fs.ModeSymlink != 0 {
-			return &fs.PathError{Op: "open", Path: path, Err: syscall.ELOOP} // it was none when the way was looked at
+			return &fs.PathError{Op: "open", Path: path, Err: syscall.ELOOP} // it was not one when the path was checked
 		}
 		uid, gid := -1, -1
 		if sys := st.Sys().(*syscall.Stat_t); int(sys.Uid) != c.Host.EUID || int(sys.Gid) != c.Host.EGID {
@@ -211,7 +212,7 @@ func (c *Call) Rewrite(path string, data []byte) error {
 	})
 }
 
-// NewMode returns the mode of a file that is made without one.
+// NewMode returns the mode of a file that is created without one.
 func (c *Call) NewMode(base fs.FileMode) fs.FileMode {
 	mask := 0o022
 	if c.Umask != nil {
@@ -242,8 +243,8 @@ func processUmask() (int, bool) {
 	return 0, false
 }
 
-// MakeDirs makes a directory and those above it, each with owner and mode as given. Salt gives those that it
-// makes the same owner and mode as the last one.
+// MakeDirs makes a directory and those above it, each with the given owner and mode. Salt gives the ones that
+// it creates the same owner and mode as the last one.
 func (c *Call) MakeDirs(dir string, o Owner, mode *fs.FileMode) error {
 	if st, err := os.Stat(dir); err == nil {
 		if st.IsDir() {
@@ -259,7 +260,7 @@ func (c *Call) MakeDirs(dir string, o Owner, mode *fs.FileMode) error {
 	return c.MakeDir(dir, o, mode)
 }
 
-// MakeDir makes one directory with owner and mode as given; without a mode it has that of the umask.
+// MakeDir makes one directory with the given owner and mode; without a mode it gets that of the umask.
 func (c *Call) MakeDir(dir string, o Owner, mode *fs.FileMode) error {
 	m := c.NewMode(0o777)
 	if mode != nil {
@@ -326,16 +327,16 @@ func (c *Call) ExpandUser(p string) string {
 	return strings.TrimSuffix(home, "/") + "/" + rest
 }
 
-// Exists reports whether a path leads to something; a link that leads nowhere does not.
+// Exists reports whether a path exists, following links; a dangling link does not.
 func Exists(p string) bool { _, err := os.Stat(p); return err == nil }
 
-// Lexists reports whether a path is there, be it a link that leads nowhere.
+// Lexists reports whether a path exists, even if it is a dangling link.
 func Lexists(p string) bool { _, err := os.Lstat(p); return err == nil }
 
-// IsDir reports whether a path leads to a directory.
+// IsDir reports whether a path is a directory, following links.
 func IsDir(p string) bool { st, err := os.Stat(p); return err == nil && st.IsDir() }
 
-// IsFile reports whether a path leads to a regular file.
+// IsFile reports whether a path is a regular file, following links.
 func IsFile(p string) bool { st, err := os.Stat(p); return err == nil && st.Mode().IsRegular() }
 
 // IsLink reports whether a path is a symbolic link.
@@ -357,7 +358,7 @@ func Cause(err error) string {
 	return err.Error()
 }
 
-// Backup keeps the old file where backup is minion. Source: Salt documentation, "File State Backups".
+// Backup keeps the old file if backup is minion. Source: Salt documentation, "File State Backups".
 func (c *Call) Backup(path string) error {
 	mode, ok := c.Value("backup")
 	if !ok {

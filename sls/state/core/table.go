@@ -11,16 +11,16 @@ import (
 type Function struct {
 	// Name is module.function.
 	Name string
-	// Params are the names of the arguments it knows, without the global ones.
+	// Params are the names of the arguments that it accepts, without the global ones.
 	Params []string
-	// Unsupported are arguments of Salt's that are not built in, each with the value, beside null, that asks for nothing; "" is
-	// for all that are false, and false always asks for nothing where the value is not true. A state that asks for more needs Salt.
+	// Unsupported are Salt's arguments that are not built in, each with the value that, besides null, requests nothing; "" means every
+	// false value, and false always requests nothing if that value is not true. A state that requests more needs Salt.
 	Unsupported map[string]string
-	// Required are those that must be there ("name" always is).
+	// Required are the mandatory arguments ("name" always is).
 	Required []string
 	// AnyParam accepts every argument (module.run).
 	AnyParam bool
-	// Ignores: Salt's function takes arguments that it does not know, and ignores them.
+	// Ignores: Salt's function accepts unknown arguments, and ignores them.
 	Ignores bool
 	// Run does the work.
 	Run func(c *Call) Return
@@ -33,7 +33,7 @@ type Table struct {
 	alias map[string]string
 }
 
-// NewTable makes the table of the functions that the families add.
+// NewTable returns the table of the functions that the families add.
 func NewTable(families ...func(*Table)) *Table {
 	t := &Table{
 		funcs: map[string]*Function{},
@@ -47,8 +47,8 @@ func NewTable(families ...func(*Table)) *Table {
 }
 
 // Add registers a function. params is a space-separated list. A name that ends in ! is required. One that ends in ? is
-// taken and does nothing here: it is for other systems, or for how Salt works inside. One that ends in ~ is lacking, and
-// what follows the tilde is the value that asks for nothing. * takes every argument, ** takes and ignores those that are not in the list.
+// accepted and has no effect here: it is for other systems, or for Salt's internals. One that ends in ~ is unsupported, and the text
+// after the tilde is the value that requests nothing. * accepts every argument, ** accepts and ignores those that are not in the list.
 func (t *Table) Add(name, params string, run func(c *Call) Return) {
 	f := &Function{Name: name, Params: []string{"name"}, Unsupported: map[string]string{}, Run: Guard(run)}
 	for _, p := range strings.Fields(params) {
@@ -73,14 +73,14 @@ func (t *Table) Add(name, params string, run func(c *Call) Return) {
 	t.funcs[name] = f
 }
 
-// OnWatch registers what a module does where a watched state changed (mod_watch); sfun is the function of the watching state.
+// OnWatch registers what a module does if a watched state changed (mod_watch); sfun is the function of the watching state.
 func (t *Table) OnWatch(module string, run func(c *Call, sfun string) Return) {
 	t.watch[module] = func(c *Call, sfun string) Return {
 		return Guard(func(c *Call) Return { return run(c, sfun) })(c)
 	}
 }
 
-// Alias lets another module name stand for a module (mc_git for git).
+// Alias makes another name an alias of a module (mc_git for git).
 func (t *Table) Alias(module, as string) { t.alias[module] = as }
 
 func (t *Table) module(m string) string {
@@ -100,7 +100,7 @@ func (t *Table) Lookup(name string) (*Function, bool) {
 	return f, ok
 }
 
-// Watch returns the function that runs where a watched state changed; nil if the module has none, and
+// Watch returns the function that runs if a watched state changed; nil if the module has none, and
 // then watch means require.
 func (t *Table) Watch(module string) func(c *Call, sfun string) Return {
 	return t.watch[t.module(module)]
@@ -127,12 +127,12 @@ func (t *Table) HasModule(module string) bool {
 	return false
 }
 
-// Accepts reports whether the function takes an argument of that name.
+// Accepts reports whether the function accepts an argument of that name.
 func (f *Function) Accepts(param string) bool {
 	return f.AnyParam || f.HasParam(param)
 }
 
-// AsksUnsupported reports whether an argument asks for what is not built in.
+// AsksUnsupported reports whether an argument requests something that is not built in.
 func (f *Function) AsksUnsupported(param string, value any) bool {
 	nothing, lacks := f.Unsupported[param]
 	if !lacks || value == nil {
@@ -154,7 +154,7 @@ func (f *Function) HasParam(param string) bool {
 	return false
 }
 
-// HasParam reports whether any function takes an argument of that name.
+// HasParam reports whether any function accepts an argument of that name.
 func (t *Table) HasParam(param string) bool {
 	for _, f := range t.funcs {
 		if f.HasParam(param) {
@@ -164,7 +164,7 @@ func (t *Table) HasParam(param string) bool {
 	return false
 }
 
-// ModuleHasParam reports whether any function of a module takes an argument of that name.
+// ModuleHasParam reports whether any function of a module accepts an argument of that name.
 func (t *Table) ModuleHasParam(module, param string) bool {
 	module = t.module(module)
 	for n, f := range t.funcs {

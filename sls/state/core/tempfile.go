@@ -14,17 +14,17 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// What a killed run may leave outside the project: nothing where the file system has unnamed files (O_TMPFILE), but for
-// the moment between two system calls; elsewhere a file or folder that its owner holds a lock on. The next run that
-// writes there removes what nobody holds any more.
+// What a killed run may leave outside the project: nothing if the file system supports unnamed files (O_TMPFILE),
+// except for the moment between two system calls; otherwise a file or folder that its owner holds a lock on. The next
+// run that writes there removes what is no longer locked.
 
-// ReplaceFile writes a file so that it is the old one or the new one at every moment. The new file has the mode and,
-// where they are not negative, the owner and group given.
+// ReplaceFile writes a file so that at any time it is either the old or the new one. The new file has the given mode
+// and, if they are not negative, the given owner and group.
 func (c *Call) ReplaceFile(path string, data []byte, mode fs.FileMode, uid, gid int) error {
 	return at(path, false, func(p *vfs.Place) error { return c.replaceAt(p, path, data, mode, uid, gid) })
 }
 
-// replaceAt is ReplaceFile for a file at a place, which path led to.
+// replaceAt is ReplaceFile for a file at a place, which path resolved to.
 func (c *Call) replaceAt(p *vfs.Place, path string, data []byte, mode fs.FileMode, uid, gid int) error {
 	if err := c.Undo.BeforePlace(c.Ctx, p); err != nil {
 		return err
@@ -39,7 +39,7 @@ func (c *Call) replaceAt(p *vfs.Place, path string, data []byte, mode fs.FileMod
 			err = link(p.Path())
 		}
 		f.Discard()
-		// Another process that writes the same file took the temporary name away.
+		// Another process that writes the same file removed the temporary name.
 		if err == nil || !errors.Is(err, fs.ErrNotExist) || try == 2 || !IsDir(p.Dir()) {
 			return err
 		}
@@ -58,7 +58,7 @@ func fill(f *TempFile, data []byte, mode fs.FileMode, uid, gid int) error {
 	return f.Chmod(mode)
 }
 
-// openNew makes a file in the folder of a place, which path led to; link gives it a name there.
+// openNew creates a file in the folder of a place, which path resolved to; link gives it a name there.
 func (c *Call) openNew(p *vfs.Place, path string) (f *TempFile, link func(path string) error, err error) {
 	fd, err := unix.Open(p.Dir(), unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
 	switch {
@@ -86,8 +86,8 @@ func (f *TempFile) link(path string) error {
 	if !errors.Is(err, unix.EEXIST) {
 		return wrapLink(self, path, err)
 	}
-	// A link cannot replace a name: the file gets another one first. That name follows from the path, so what a kill
-	// leaves here, the next write of the same file removes.
+	// A link cannot replace a name: the file gets another name first. That name is derived from the path, so that the
+	// next write of the same file removes what a kill leaves here.
 	sum := sha256.Sum256([]byte(filepath.Base(path)))
 	tmp := filepath.Join(filepath.Dir(path), ".corpus-"+hex.EncodeToString(sum[:8]))
 	if err = at(tmp); errors.Is(err, unix.EEXIST) {
@@ -114,11 +114,11 @@ func wrapLink(from, to string, err error) error {
 // TempFile is a temporary file. A named one is locked for as long as this process holds it.
 type TempFile struct {
 	*os.File
-	name string // "" where it has none
+	name string // "" if it has none
 	lock *os.File
 }
 
-// Discard closes the file and removes its temporary name, where it still has that.
+// Discard closes the file and removes its temporary name, if it still has one.
 func (s *TempFile) Discard() {
 	_ = s.Close()
 	if s.name != "" {
@@ -127,8 +127,8 @@ func (s *TempFile) Discard() {
 	}
 }
 
-// NewTempFile makes a named temporary file of mode 0600; dir "" is that of the system. What killed runs left under the
-// same prefix is removed once in a program.
+// NewTempFile makes a named temporary file of mode 0600; dir "" means that of the system. What killed runs left with
+// the same prefix is removed once per program.
 func (c *Call) NewTempFile(dir, prefix, suffix string) (*TempFile, error) {
 	if dir == "" {
 		dir = os.TempDir()
@@ -137,7 +137,7 @@ func (c *Call) NewTempFile(dir, prefix, suffix string) (*TempFile, error) {
 	return newTempFile(dir, prefix, suffix)
 }
 
-// sweepOnce removes what killed runs left in the folder named, which is reached by dir, once in a program.
+// sweepOnce removes what killed runs left in the folder named, which is accessed through dir, once per program.
 func (c *Call) sweepOnce(named, dir, prefix string) {
 	c.Once("sweep "+named+" "+prefix, func() any { sweep(dir, prefix); return nil })
 }
@@ -156,7 +156,7 @@ func newTempFile(dir, prefix, suffix string) (*TempFile, error) {
 	return s, nil
 }
 
-// NewTempDir is NewTempFile for a folder of mode 0700; discard removes it with all in it.
+// NewTempDir is NewTempFile for a folder of mode 0700; discard removes it with everything in it.
 func (c *Call) NewTempDir(prefix string) (dir string, discard func(), err error) {
 	c.sweepOnce(os.TempDir(), os.TempDir(), prefix)
 	dir, err = os.MkdirTemp("", prefix)
@@ -198,7 +198,7 @@ func locked(f *os.File, path string) (*os.File, error) {
 	return f, nil
 }
 
-// sweep removes files and folders of this user that begin with prefix and that nobody holds.
+// sweep removes files and folders of this user that begin with prefix and that are not locked.
 func sweep(dir, prefix string) {
 	found, _ := filepath.Glob(filepath.Join(dir, prefix+"*"))
 	for _, p := range found {
@@ -210,7 +210,7 @@ func sweep(dir, prefix string) {
 		if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 			hold = holdDir
 		}
-		lock, err := hold(p) // which refuses what is not a file and no folder
+		lock, err := hold(p) // which refuses what is neither a file nor a folder
 		if err != nil {
 			continue
 		}

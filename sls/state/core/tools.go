@@ -12,10 +12,10 @@ import (
 )
 
 // Tool runs a program of the machine for a state, without a shell; a failure is an error with the end of its
-// standard error. The argument list must hold no secret: other users can see it.
+// standard error. The argument list must not contain a secret: other users can see it.
 func (c *Call) Tool(argv ...string) (string, error) { return c.ToolShell(host.Shell{Argv: argv}) }
 
-// ToolShell is Tool for a command with a directory, a user, an environment or an input of its own.
+// ToolShell is Tool for a command with its own directory, user, environment or input.
 func (c *Call) ToolShell(sh host.Shell) (string, error) {
 	if sh.Dir == "" {
 		sh.Dir = "/"
@@ -45,14 +45,14 @@ func (c *Call) ToolShell(sh host.Shell) (string, error) {
 	return res.Stdout, nil
 }
 
-// Query is tool without output in the log, for questions.
+// Query is Tool without output in the log, for reading information.
 func (c *Call) Query(argv ...string) (string, error) {
 	q := *c
 	q.Output = nil
 	return q.ToolShell(host.Shell{Argv: argv})
 }
 
-// ToolError is a program that ended with another exit status than 0.
+// ToolError is the error of a program that ended with a non-zero exit status.
 type ToolError struct {
 	name   string
 	Code   int
@@ -66,7 +66,7 @@ func (e *ToolError) Error() string {
 	return fmt.Sprintf("%s ended with exit status %d: %s", e.name, e.Code, e.Stderr)
 }
 
-// ToolPath is where tools are looked for: PATH, and where administration's tools lie.
+// ToolPath returns the path that is searched for tools: PATH, and the directories of administration tools.
 func (c *Call) ToolPath() string {
 	path := ""
 	for _, kv := range c.Host.Environ {
@@ -82,7 +82,7 @@ func (c *Call) ToolPath() string {
 	return strings.TrimPrefix(path, ":")
 }
 
-// Installed reports whether a program is there to be run.
+// Installed reports whether a program is installed.
 func (c *Call) Installed(name string) bool {
 	for _, d := range filepath.SplitList(c.ToolPath()) {
 		if st, err := os.Stat(filepath.Join(d, name)); err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 {
@@ -92,7 +92,7 @@ func (c *Call) Installed(name string) bool {
 	return false
 }
 
-// Once returns a value that is asked of the machine one time per program.
+// Once returns a value that is read from the machine once per program.
 func (c *Call) Once(key string, ask func() any) any {
 	if v, ok := c.Cache[key]; ok {
 		return v
@@ -102,7 +102,7 @@ func (c *Call) Once(key string, ask func() any) any {
 	return v
 }
 
-// Problems returns what apt-get wrote as it failed.
+// Problems returns the output of a failed apt-get.
 func (c *Call) Problems(err error) []string {
 	var t *ToolError
 	switch {
@@ -114,7 +114,7 @@ func (c *Call) Problems(err error) []string {
 	return []string{err.Error()}
 }
 
-// InvocationError is an argument that can't be right: Salt says so in its own words, without saying what it was doing.
+// InvocationError is the error for an invalid argument: Salt reports it in its own words, without the operation.
 type InvocationError struct{ Msg string }
 
 // Errorf returns an error in Salt's own words, which begin with a capital letter.
@@ -159,7 +159,7 @@ func (c *Call) EnvVars(name string) map[string]string {
 	return out
 }
 
-// RunAsUser is who runs a command of the state, "" for the one who runs this program: runas, or user.
+// RunAsUser returns the user that runs a command of the state, "" for the user of this program: runas, or user.
 func (c *Call) RunAsUser() string {
 	if s := c.Str("runas", c.RunAs); s != "" {
 		return s

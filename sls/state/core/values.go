@@ -7,7 +7,7 @@ import (
 	"corpus-git/internal/py"
 )
 
-// StringList returns a list as results have it.
+// StringList returns a list in the form used in results.
 func StringList(l []string) *py.List {
 	out := py.NewList()
 	for _, s := range l {
@@ -16,7 +16,7 @@ func StringList(l []string) *py.List {
 	return out
 }
 
-// SameItems reports whether two lists hold the same texts, in any order and number.
+// SameItems reports whether two lists contain the same strings, in any order and number.
 func SameItems(a, b []string) bool {
 	a, b = slices.Clone(a), slices.Clone(b)
 	slices.Sort(a)
@@ -30,7 +30,7 @@ func DictText(d *py.Dict, key string) string {
 	return py.Str(v)
 }
 
-// Texts returns a list of texts; one text is its words.
+// Texts returns a list of strings; a single string is split into words.
 func Texts(v any) []string {
 	switch x := v.(type) {
 	case []string:

@@ -19,16 +19,16 @@ type cronTab struct {
 type cronJob struct {
 	cmd  string
 	when [5]string
-	// spec is the nickname instead of a time; id and note are of the remark above: nil is none.
+	// spec is the nickname instead of a time; id and note are from the remark above: nil means none.
 	spec, id, note any
-	// off is true if it is commented out; another value than true is as false, but for comparisons.
+	// off is true if it is commented out; a value other than true is like false, except in comparisons.
 	off any
 }
 
-// cronOff goes before an entry that is commented out.
+// cronOff precedes an entry that is commented out.
 const cronOff = "#DISABLED#"
 
-// readTab reads the crontab. What is below the mark and none of these is dropped, as Salt does.
+// readTab reads the crontab. Other lines below the mark are dropped, as in Salt.
 func readTab(c *core.Call) (*cronTab, error) {
 	lines, err := crontab(c)
 	if err != nil {
@@ -62,7 +62,7 @@ func readTab(c *core.Call) (*cronTab, error) {
 	return t, nil
 }
 
-// cronRemark is what the lines above an entry say of it.
+// cronRemark is the information about an entry in the lines above it.
 type cronRemark struct{ note, id any }
 
 func (r *cronRemark) add(line string) {
@@ -80,14 +80,14 @@ func (r *cronRemark) add(line string) {
 	r.note = line
 }
 
-// of returns the remark to an entry, and forgets it.
+// of adds the remark to an entry, and clears it.
 func (r *cronRemark) of(j cronJob) cronJob {
 	j.note, j.id = r.note, r.id
 	*r = cronRemark{}
 	return j
 }
 
-// lines returns those of the crontab.
+// lines returns the lines of the crontab.
 func (j cronJob) lines() (out []string) {
 	if j.note != nil || j.id != nil {
 		line := "#"
@@ -132,7 +132,7 @@ func isVariable(name string) func(string) bool {
 	return func(l string) bool { n, _, _ := strings.Cut(l, "="); return n == name }
 }
 
-// value is that of a variable in the crontab; there is false if it is not set.
+// value returns the value of a variable in the crontab; there is false if it is not set.
 func (t *cronTab) value(name string) (value string, there bool) {
 	i := slices.IndexFunc(t.env, isVariable(name))
 	if i < 0 {
@@ -176,8 +176,8 @@ func cronEnvPresent(c *core.Call) core.Return {
 	return ret
 }
 
-// cronEnvAbsent implements cron.env_absent: of a variable that is set twice, the last line goes. As in Salt, the crontab
-// is written, in Salt's order, also where the variable is not there. Source: Salt documentation, cron state.
+// cronEnvAbsent implements cron.env_absent: if a variable is set twice, the last line is removed. As in Salt, the
+// crontab is written, in Salt's order, even if the variable is not set. Source: Salt documentation, cron state.
 func cronEnvAbsent(c *core.Call) core.Return {
 	const failed = "Cron env %s for user %s failed to commit with error %s"
 	name := strings.TrimSpace(c.Name)
@@ -207,7 +207,7 @@ func cronEnvAbsent(c *core.Call) core.Return {
 	return core.Return{Result: core.True, Changes: py.NewDict(user, name), Comment: "Cron env " + name + " removed from " + user + "'s crontab"}
 }
 
-// loadTab reads the user's crontab; a failure is put with failed, of the name, the user and the error message.
+// loadTab reads the user's crontab; a failure is formatted with failed, using the name, the user and the error message.
 func loadTab(c *core.Call, failed, name string) (t *cronTab, user string, fail *core.Return) {
 	user = c.Str("user", "root")
 	if !c.Installed("crontab") {

@@ -12,8 +12,8 @@ import (
 	"corpus-git/sls/state/file"
 )
 
-// cronFile implements cron.file: a whole crontab from a source. Like Salt it makes of the present crontab a temporary
-// file that belongs to the user, brings that to the new content, and installs it.
+// cronFile implements cron.file: a whole crontab from a source. Like Salt, it writes the current crontab to a
+// temporary file owned by the user, changes that to the new content, and installs it.
 // Source: Salt documentation, cron state, file.
 func cronFile(c *core.Call) core.Return {
 	if !c.Installed("crontab") {
@@ -31,7 +31,7 @@ func cronFile(c *core.Call) core.Return {
 	if !strings.HasSuffix(old, "\n") {
 		old += "\n"
 	}
-	if !c.Bool("replace", true) { // Salt takes a user without a crontab for one whose crontab is an empty line
+	if !c.Bool("replace", true) { // Salt treats a user without a crontab as one whose crontab is an empty line
 		return core.OKf("User %s already has a crontab. No changes made", user)
 	}
 	m := file.Managed{Path: c.Name, Owner: own, Follow: true}
@@ -61,7 +61,7 @@ func cronFile(c *core.Call) core.Return {
 	return ret
 }
 
-// cronOwner returns the user with the first of the groups, in the order of the alphabet.
+// cronOwner returns the user with the first of the groups, in alphabetical order.
 func cronOwner(c *core.Call, name string) (core.Owner, bool) {
 	u, err := c.Host.Users.User(name)
 	if err != nil {
@@ -85,7 +85,7 @@ func cronSource(c *core.Call, m *file.Managed) string {
 	for k, v := range map[string]string{"source": c.Name, "user": m.Owner.UserName, "group": m.Owner.GrpName, "mode": "0600"} {
 		from.Args.SetStr(k, v)
 	}
-	from.Test = true // file.managed says more than cron.file
+	from.Test = true // file.managed reports more than cron.file
 	_, err := file.SourceData(&from, m)
 	if bad := fetch.ChecksumError(""); errors.As(err, &bad) {
 		return string(bad) + ". If the 'source_hash' value refers to a remote file with multiple possible matches, " +
@@ -97,7 +97,7 @@ func cronSource(c *core.Call, m *file.Managed) string {
 	return ""
 }
 
-// changeTab brings a file with the old crontab to what the new one should be, for what changes and for its backup.
+// changeTab changes a file with the old crontab to the new one, for the reported changes and the backup.
 func changeTab(c *core.Call, m *file.Managed, old string) core.Return {
 	tmp, err := c.NewTempFile("", "corpus-cron-", "")
 	if err != nil {

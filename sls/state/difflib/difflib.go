@@ -9,10 +9,10 @@ import (
 	"corpus-git/sls/state/core"
 )
 
-// The unified diff of Python's difflib, which Salt reports: other algorithms give other, equally right diffs.
-// Source: Python documentation, difflib, SequenceMatcher and unified_diff.
+// The unified diff of Python's difflib, which Salt reports: other algorithms produce other, equally correct
+// diffs. Source: Python documentation, difflib, SequenceMatcher and unified_diff.
 
-// maxDiffLines bounds the texts that are compared; matching takes time quadratic in the worst case.
+// maxDiffLines limits the texts that are compared; matching takes quadratic time in the worst case.
 const maxDiffLines = 20000
 
 // Text returns the unified diff of two files as Salt shows it, "" if they are equal.
@@ -152,7 +152,7 @@ func opcodes(a, b []string) []opcode {
 	return out
 }
 
-// matches returns the matching blocks, in order, ended by an empty one.
+// matches returns the matching blocks, in order, terminated by an empty one.
 func matches(a, b []string) []match {
 	b2j := map[string][]int{}
 	for j, l := range b {

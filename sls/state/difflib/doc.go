@@ -1,2 +1,3 @@
-// Package difflib makes unified diffs, line for line those of Python's difflib.
+// Package difflib makes unified diffs that are identical, line for line, to those of Python's
+// difflib.
 package difflib

@@ -1,5 +1,5 @@
-// Package fetch reads what source names (salt://, http(s)://, file://, paths), renders it, and proves it by source_hash and
-// by signature.
+// Package fetch reads what the argument source names (salt://, http(s)://, file://, paths), renders it, and verifies it
+// with source_hash and signatures.
 //
-// A password in a URL is in no message.
+// A password in a URL appears in no message.
 package fetch

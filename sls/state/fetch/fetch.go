@@ -19,10 +19,10 @@ import (
 	"corpus-git/sls/state/core"
 )
 
-// maxDownload bounds what an http source may hold.
+// maxDownload limits the size of an http source.
 const maxDownload = 4 << 30
 
-// File reads a file source: salt://, file://, an absolute path, http(s)://. mode is that of the file, 0 if unknown.
+// File reads a file source: salt://, file://, an absolute path, http(s)://. mode is the mode of the file, 0 if unknown.
 func File(c *core.Call, source string) (data []byte, mode fs.FileMode, err error) {
 	switch Scheme(source) {
 	case "salt":
@@ -53,7 +53,7 @@ func File(c *core.Call, source string) (data []byte, mode fs.FileMode, err error
 	return nil, 0, fmt.Errorf("sources of the kind %s:// are not supported", Scheme(source))
 }
 
-// Scheme returns what a source has before ://, "" for a path.
+// Scheme returns the part of a source before ://, "" for a path.
 func Scheme(source string) string {
 	if i := strings.Index(source, "://"); i > 0 {
 		return strings.ToLower(source[:i])
@@ -99,7 +99,7 @@ func download(c *core.Call, source string) ([]byte, error) {
 	return b, nil
 }
 
-// client asks for any certificate, or, where verify_ssl is false, for none that can be verified.
+// client returns an HTTP client that verifies certificates, unless verify_ssl is false.
 func client(c *core.Call) *http.Client {
 	if !c.Has("verify_ssl") || c.Bool("verify_ssl", true) {
 		return http.DefaultClient
@@ -111,7 +111,7 @@ func client(c *core.Call) *http.Client {
 	}).(*http.Client)
 }
 
-// Source picks the first source that is there, of one or of a list, and its hash.
+// Source picks the first source that exists, from one or a list, and its hash.
 func Source(c *core.Call) (src, sum string, err error) {
 	sum = c.Str("source_hash", "")
 	v, _ := c.Value("source")
@@ -177,8 +177,8 @@ func vars(c *core.Call) *py.Dict {
 	return v
 }
 
-// keepOrder makes all mappings in a value of an SLS file keep their order, as Salt reads them to OrderedDicts. What aliases
-// share is looked at once.
+// keepOrder makes all mappings in a value of an SLS file keep their order, since Salt reads them into OrderedDicts. Values
+// shared by aliases are visited once.
 func keepOrder(v any, seen map[any]bool) {
 	var inner []any
 	switch x := v.(type) {

@@ -18,10 +18,10 @@ import (
 	"corpus-git/sls/state/core"
 )
 
-// Sum is what a source must hash to.
+// Sum is the expected hash of a source.
 type Sum struct{ Kind, Hex string }
 
-// hashKinds are the hashes that Salt knows, with the lengths of their hexadecimal form, longest first.
+// hashKinds are the hashes that Salt supports, with the lengths of their hexadecimal form, longest first.
 // Source: Salt, salt/modules/file.py, HASHES.
 var hashKinds = [...]struct {
 	kind string
@@ -53,12 +53,12 @@ func Hash(kind string, data []byte) string {
 	return ""
 }
 
-// ChecksumError is a source that is not what its hash says.
+// ChecksumError is the error for a source that does not match its hash.
 type ChecksumError string
 
 func (e ChecksumError) Error() string { return string(e) }
 
-// Verify holds the data of a source against its source_hash; path is the file that is made of it.
+// Verify checks the data of a source against its source_hash; path is the file that is created from it.
 func Verify(c *core.Call, data []byte, path, source, text string) error {
 	want, err := WantedSum(c, source, text)
 	if err != nil {
@@ -67,7 +67,7 @@ func Verify(c *core.Call, data []byte, path, source, text string) error {
 	return want.Check(data, path)
 }
 
-// Check holds data against the hash.
+// Check checks data against the hash.
 func (want Sum) Check(data []byte, path string) error {
 	if got := Hash(want.Kind, data); got != want.Hex {
 		return ChecksumError(fmt.Sprintf("Specified %s checksum for %s (%s) does not match actual checksum (%s)", want.Kind, path, want.Hex, got))
@@ -75,14 +75,16 @@ func (want Sum) Check(data []byte, path string) error {
 	return nil
 }
 
-// Unverified is Salt's word on a source of the network without a hash; more are the arguments that would do, too.
+// Unverified returns Salt's error for a network source without a hash; more lists other arguments that would
+// suffice.
 func Unverified(source, more string) error {
 	return core.Errorf("Unable to verify upstream hash of source file %s, please set source_hash or set skip_verify%s to True", RedactURL(source), more)
 }
 
-// WantedSum reads a source_hash: a hash, kind=hash, or the path or URL of a file of hashes. Where such a file has
-// several, that of the line that names source_hash_name counts, else the name of the managed file or of the source,
-// else the first. Source: Salt documentation, file.managed, source_hash; salt/modules/file.py, get_source_sum.
+// WantedSum reads a source_hash: a hash, kind=hash, or the path or URL of a file of hashes. If such a file has
+// several hashes, the line that names source_hash_name is used, otherwise that of the managed file or of the
+// source, otherwise the first. Source: Salt documentation, file.managed, source_hash; salt/modules/file.py,
+// get_source_sum.
 func WantedSum(c *core.Call, source, text string) (Sum, error) {
 	text = strings.TrimSpace(text)
 	if strings.HasPrefix(text, "/") || Scheme(text) != "" {

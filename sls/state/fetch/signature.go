@@ -14,17 +14,17 @@ import (
 	"corpus-git/sls/state/core"
 )
 
-// Signatures are the arguments that say who signs, and with which keys that is known. Of Salt's backends, asymmetric is
-// Salt's alone. Source: Salt documentation, file.managed, signature; gpg execution module, verify.
+// Signatures are the arguments that say who signs, and with which keys that is verified. Of Salt's backends, asymmetric
+// needs Salt. Source: Salt documentation, file.managed, signature; gpg execution module, verify.
 const Signatures = "signed_by_any signed_by_all keyring gnupghome sig_backend"
 
-// RefusedSignature is a signature that is not good enough, or that can't be asked about.
+// RefusedSignature is the error for a signature that is not sufficient, or that can't be checked.
 type RefusedSignature string
 
 func (e RefusedSignature) Error() string { return string(e) }
 
-// CheckSignature holds data against its signature: the source of a detached one, or true for one that the data holds
-// itself. A refusedSignature is what Salt calls a failed check; another error is one of the arguments.
+// CheckSignature checks data against its signature: the source of a detached one, or true for one contained in the data.
+// A RefusedSignature is a failed check in Salt's sense; any other error is one in the arguments.
 func CheckSignature(c *core.Call, data []byte, signature any) error {
 	if !c.Installed("gpg") {
 		return RefusedSignature("Signature verification requires the gpg module, which could not be found. Make sure you have the necessary tools and libraries intalled")
@@ -84,7 +84,7 @@ func signedBy(c *core.Call, v *verification) string {
 	return ""
 }
 
-// gpgVerify runs gpg as python-gnupg does, and reads what it says.
+// gpgVerify runs gpg as python-gnupg does, and reads its output.
 func gpgVerify(c *core.Call, data, detached []byte, isDetached bool) (*verification, error) {
 	home := c.Str("gnupghome", "")
 	if home == "" {
@@ -143,7 +143,7 @@ func gpgVerify(c *core.Call, data, detached []byte, isDetached bool) (*verificat
 	return v, nil
 }
 
-// gnupgHome is where gpg keeps its keys by default.
+// gnupgHome returns the folder in which gpg keeps its keys by default.
 func gnupgHome(c *core.Call) string {
 	for _, kv := range c.Host.Environ {
 		if v, ok := strings.CutPrefix(kv, "GNUPGHOME="); ok && v != "" {
@@ -153,8 +153,8 @@ func gnupgHome(c *core.Call) string {
 	return filepath.Join(c.ExpandUser("~"), ".gnupg")
 }
 
-// verification is what gpg says of signatures. Source: GnuPG, doc/DETAILS, Format of the --status-fd output; what counts
-// is what python-gnupg's class Verify makes of it.
+// verification is gpg's result about signatures. Source: GnuPG, doc/DETAILS, Format of the --status-fd output; it is
+// interpreted as in python-gnupg's class Verify.
 type verification struct {
 	trusted bool     // a signature was good enough to speak of its key's trust
 	keys    []string // the primary keys of such signatures

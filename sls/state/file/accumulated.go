@@ -54,7 +54,7 @@ func fileAccumulated(c *core.Call) core.Return {
 	return ret
 }
 
-// accumulated returns the pieces for a block of a file: those of the accumulators that name its state, or of all where none
+// accumulated returns the pieces for a block of a file: those of the accumulators that name its state, or of all if none
 // does.
 func accumulated(c *core.Call, path string) (out []string) {
 	a := c.Accumulated[path]

@@ -60,7 +60,7 @@ func readTexts(c *core.Call) ([]string, string) {
 	return out, ""
 }
 
-// contains reports whether a file holds a piece: with more or less white space, or, where that is not ignored, as a regular
+// contains reports whether a file contains a piece: with any amount of white space or, if that is not ignored, as a regular
 // expression. Source: Salt, states/file.py, append.
 func contains(content, piece string, ignoreSpace bool) bool {
 	if ignoreSpace {
@@ -82,7 +82,7 @@ func fileAppend(c *core.Call) core.Return {
 	return addText(c, func(have, add []string) []string { return append(slices.Clone(have), add...) }, "Appended")
 }
 
-// addText adds lines that do not exist yet; merge says where they go, and verb is what the comment calls that.
+// addText adds lines that do not exist yet; merge says where they are added, and verb is the word for that in the comment.
 func addText(c *core.Call, merge func(have, add []string) []string, verb string) core.Return {
 	name := c.ExpandUser(c.Name)
 	if name == "" {
@@ -115,7 +115,7 @@ func addText(c *core.Call, merge func(have, add []string) []string, verb string)
 		}
 	}
 	front := verb == "Prepended"
-	add := missingLines(c, string(old), pieces, front && c.Bool("header", false)) // then the place counts, too
+	add := missingLines(c, string(old), pieces, front && c.Bool("header", false)) // the position then counts, too
 	have := core.SplitLines(string(old))
 	lines := merge(have, add)
 	same := slices.Equal(have, lines)
@@ -147,7 +147,7 @@ func addText(c *core.Call, merge func(have, add []string) []string, verb string)
 	return ret
 }
 
-// parentForText makes the folder of a new file, where makedirs says so; ok is false if it is missing.
+// parentForText creates the folder of a new file, if makedirs is set; ok is false if it is missing.
 func parentForText(c *core.Call, name string) (ret core.Return, ok bool) {
 	dir := filepath.Dir(name)
 	if core.IsDir(dir) {
@@ -162,7 +162,7 @@ func parentForText(c *core.Call, name string) (ret core.Return, ok bool) {
 	return ret, true
 }
 
-// missingLines returns the lines of the pieces that a file does not hold; all of them where it does not matter what it holds.
+// missingLines returns the lines of the pieces that a file does not contain; all of them if its content does not matter.
 func missingLines(c *core.Call, content string, pieces []string, all bool) (add []string) {
 	ignoreSpace := c.Bool("ignore_whitespace", true)
 	for _, p := range pieces {
@@ -174,7 +174,7 @@ func missingLines(c *core.Call, content string, pieces []string, all bool) (add 
 	return add
 }
 
-// withLines returns a text with lines at its end or its front. What is there stays as it is, whatever its lines end with.
+// withLines returns a text with lines added at its end or its front. The existing text is not changed, whatever its line ends.
 func withLines(text string, add []string, front bool) string {
 	block := ""
 	for _, l := range add {
@@ -189,7 +189,7 @@ func withLines(text string, add []string, front bool) string {
 	return text + block
 }
 
-// showText puts the difference into the result.
+// showText adds the diff to the result.
 func showText(c *core.Call, ret *core.Return, old []byte, text string, have, lines []string, front bool) {
 	ret.Diff = difflib.Text(old, []byte(text))
 	shown := ret.Diff
@@ -207,8 +207,9 @@ func showText(c *core.Call, ret *core.Return, old []byte, text string, have, lin
 	}
 }
 
-// whitespaceRegex returns an expression that a piece of text matches with more or less white space, but in quotes. It has Go's
-// syntax and is held against bytes. why is what is wrong. Source: Salt, utils/stringutils.py, build_whitespace_split_regex.
+// whitespaceRegex returns an expression that matches a piece of text with any amount of white space, except in quotes. It has
+// Go's syntax and is matched against bytes. why says what is wrong. Source: Salt, utils/stringutils.py,
+// build_whitespace_split_regex.
 func whitespaceRegex(piece string) (re *regexp.Regexp, why string) {
 	const gap = `[\s\v]*`
 	var b strings.Builder
@@ -231,8 +232,8 @@ func whitespaceRegex(piece string) (re *regexp.Regexp, why string) {
 	return re, ""
 }
 
-// quotedFields splits a line at white space as Python's shlex does without its POSIX rules; where a line has both kinds of
-// quotes, the double ones keep what is in them together. ok is false if one is not closed.
+// quotedFields splits a line at white space as Python's shlex does without its POSIX rules; if a line has both kinds of
+// quotes, the double ones group their content. ok is false if one is not closed.
 func quotedFields(line string) (fields []string, ok bool) {
 	quotes := strings.Contains(line, "'") && !strings.Contains(line, `'\"`)
 	for rest := strings.TrimLeft(line, " \t\r\n"); rest != ""; rest = strings.TrimLeft(rest, " \t\r\n") {

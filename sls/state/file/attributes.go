@@ -11,7 +11,7 @@ import (
 	"corpus-git/sls/state/core"
 )
 
-// attributes returns those of chattr(1) that a file has, in the order of lsattr(1); there is false if the file system has
+// attributes returns the chattr(1) attributes of a file, in the order of lsattr(1); there is false if the file system has
 // none. Source: salt/modules/file.py, lsattr.
 func attributes(c *core.Call, path string) (has string, there bool) {
 	out, _ := c.Query("lsattr", path)
@@ -50,7 +50,7 @@ func oldChattr(c *core.Call) bool {
 	return slices.Compare(version, []int{1, 41, 12}) <= 0
 }
 
-// attributesDiffer returns what is to be set and to be taken away, sorted. An e can't be taken away.
+// attributesDiffer returns the attributes to add and to remove, sorted. An e can't be removed.
 func attributesDiffer(has, want string) (add, remove string) {
 	only := func(a, b string) string {
 		var out []rune
@@ -68,8 +68,8 @@ func attributesDiffer(has, want string) (add, remove string) {
 	return only(want, has), only(has, want)
 }
 
-// attribute returns a file the attributes of the argument attrs. Where lsattr is not installed it does nothing, as in Salt.
-// The remarks go into the comment; an error means that the file system has no attributes.
+// attribute sets the attributes of a file to those of the argument attrs. If lsattr is not installed, it does nothing, as
+// in Salt. Remarks are added to the comment; an error means that the file system has no attributes.
 // Source: salt/modules/file.py, check_perms.
 func attribute(c *core.Call, path string, follow bool, ret *core.Return) (remarks []string, err error) {
 	if !c.Has("attrs") || !c.Installed("lsattr") || core.IsDir(path) || core.IsLink(path) && !follow {
@@ -88,7 +88,7 @@ func attribute(c *core.Call, path string, follow bool, ret *core.Return) (remark
 	if !c.Test {
 		for _, set := range []string{"+" + add, "-" + remove} {
 			if len(set) > 1 {
-				_, _ = c.Tool("chattr", set, path) // what became of it is looked at
+				_, _ = c.Tool("chattr", set, path) // the result is checked afterwards
 			}
 		}
 		after, _ := attributes(c, path)

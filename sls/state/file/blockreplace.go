@@ -82,11 +82,11 @@ func fileBlock(c *core.Call) core.Return {
 	return writeEdit(c, path, text, strings.Join(out, ""), "Changes were made", "Changes would be made")
 }
 
-// block is what is between two markers.
+// block is the text between two markers.
 type block struct {
 	start, end string
 	content    []string
-	// newline puts the end marker on a line of its own; eol is the line end of the file.
+	// newline puts the end marker on its own line; eol is the line end of the file.
 	newline bool
 	eol     string
 }
@@ -105,7 +105,7 @@ func (b block) inside(endLine string) []string {
 	return append(out, b.content[last]+endLine)
 }
 
-// replaced returns the lines with every block replaced; open reports that the last one has no end.
+// replaced returns the lines with every block replaced; open reports that the last block has no end.
 func (b block) replaced(lines []string) (out []string, found, open bool) {
 	for _, l := range lines {
 		switch at := strings.Index(l, b.end); {

@@ -38,7 +38,7 @@ func copyFile(c *core.Call, src, dst string) error {
 	return c.ReplaceFile(dst, data, st.Mode()&core.ModeBits, uid, gid)
 }
 
-// copyTree copies a directory, links as links; what is in it gets the owner.
+// copyTree copies a directory, links as links; its contents get the owner.
 func copyTree(c *core.Call, src, dst string, uid, gid int) error {
 	return filepath.WalkDir(src, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -87,8 +87,8 @@ func copyTree(c *core.Call, src, dst string, uid, gid int) error {
 	})
 }
 
-// copyOwner returns the owner of a copy by file.copy: whoever runs Salt where no user is given, and the user's own group where no
-// group is.
+// copyOwner returns the owner of a copy by file.copy: the user that runs Salt if no user is given, and the user's own group if no
+// group is given.
 func copyOwner(c *core.Call) (core.Owner, string) {
 	o, complaint := c.Owner()
 	if complaint != "" {
@@ -102,7 +102,7 @@ func copyOwner(c *core.Call) (core.Owner, string) {
 		gid := c.Host.EGID
 		if *o.User != c.Host.EUID {
 			gid = 0
-			if u, err := c.Host.Users.User(o.UserName); err == nil && !core.IsNumber(o.UserName) { // Salt asks for names only
+			if u, err := c.Host.Users.User(o.UserName); err == nil && !core.IsNumber(o.UserName) { // Salt looks up names only
 				gid = u.GID
 			}
 		}
@@ -192,7 +192,7 @@ func fileCopy(c *core.Call) core.Return {
 	return ret
 }
 
-// sameContent reports whether two regular files hold the same.
+// sameContent reports whether two regular files have the same content.
 func sameContent(a, b string) bool {
 	if !core.IsFile(a) || !core.IsFile(b) {
 		return false

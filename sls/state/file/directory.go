@@ -13,7 +13,7 @@ import (
 	"corpus-git/sls/state/regex"
 )
 
-// recursion is what recurse: asks for.
+// recursion is what recurse: requests.
 type recursion struct {
 	user, group, mode           bool
 	ignoreFiles, ignoreDirs, si bool
@@ -122,7 +122,7 @@ func Directory(c *core.Call) core.Return {
 	return w.apply(ret)
 }
 
-// replaceExisting removes or renames what is where the directory goes. A result ends the state.
+// replaceExisting removes or renames what exists at the directory's path. A result ends the state.
 func replaceExisting(c *core.Call, name string, ret *core.Return) *core.Return {
 	force, backup := c.Bool("force", false), c.Str("backupname", "")
 	file := core.IsFile(name)
@@ -184,8 +184,8 @@ type dirWork struct {
 	gone                        []string // all that cleanUp found, also below a directory that went
 }
 
-// walk calls fn for everything below the directory, as deep as max_depth allows: of each directory first the
-// files, then the directories, then what is below those (dirsFirst swaps the first two).
+// walk calls fn for everything below the directory, as deep as max_depth allows: in each directory first the
+// files, then the directories, then their contents (dirsFirst swaps the first two).
 func (w *dirWork) walk(dirsFirst bool, fn func(path string, d fs.DirEntry) error) error {
 	return w.walkDir(w.name, 0, dirsFirst, fn)
 }
@@ -261,7 +261,7 @@ func (w *dirWork) recurseChanges(report func(path string, ch *py.Dict)) error {
 
 func (w *dirWork) apply(ret core.Return) core.Return {
 	fresh := ret.Changes.Has(w.name)
-	// As in Salt, a change is under its path, and once more at the top, where the last one wins.
+	// As in Salt, a change is listed under its path, and again at the top, where the last one wins.
 	report := func(p string, ch *py.Dict) {
 		if ch.Len() == 0 {
 			return
@@ -276,7 +276,7 @@ func (w *dirWork) apply(ret core.Return) core.Return {
 		if err != nil {
 			return core.Failf("Failed to change owner or mode of %s: %s", w.name, core.Cause(err))
 		}
-		if !fresh { // of a new directory all is new
+		if !fresh { // in a new directory everything is new
 			report(w.name, ch)
 		}
 	}
@@ -313,7 +313,7 @@ func (w *dirWork) apply(ret core.Return) core.Return {
 	case w.childrenOnly:
 		ret.Comment = "Directory " + w.name + "/* updated"
 	case fresh:
-		ret.Comment = "" // Salt says nothing of a new directory
+		ret.Comment = "" // Salt has no comment for a new directory
 	default:
 		ret.Comment = "Directory " + w.name + " updated"
 	}
@@ -368,7 +368,8 @@ func (w *dirWork) test(ret core.Return) core.Return {
 	return ret
 }
 
-// requiredPaths returns the paths that clean leaves: those of required file states, and all above and below them.
+// requiredPaths returns the paths that clean keeps: those of required file states, and everything above and below
+// them.
 func requiredPaths(c *core.Call, root string) map[string]bool {
 	keep := map[string]bool{root: true}
 	addTree := func(p string) {
@@ -394,7 +395,7 @@ func requiredPaths(c *core.Call, root string) map[string]bool {
 	return keep
 }
 
-// cleanUp removes what is not kept, and names what it removed; of a removed directory, not what was in it.
+// cleanUp removes what is not kept, and returns what it removed; for a removed directory, not its contents.
 func (w *dirWork) cleanUp() ([]string, error) {
 	w.gone = nil
 	err := w.walk(true, func(p string, _ fs.DirEntry) error {
@@ -426,7 +427,7 @@ func (w *dirWork) cleanUp() ([]string, error) {
 	return removed, nil
 }
 
-// matchesPattern is Salt's pattern: a glob over the whole relative path, or E@ and a regular expression.
+// matchesPattern matches Salt's pattern: a glob over the whole relative path, or E@ and a regular expression.
 func matchesPattern(pattern, rel string) bool {
 	if re, ok := strings.CutPrefix(pattern, "E@"); ok {
 		x, bad := regex.Text(re, "")

@@ -10,12 +10,12 @@ import (
 	"corpus-git/sls/state/difflib"
 )
 
-// ignoreRules is what file.managed leaves out of account where it asks whether a new content is a change for requisites.
-// The file is written nonetheless. Source: Salt documentation, file.managed, ignore_ordering, ignore_whitespace and
+// ignoreRules is what file.managed ignores when it decides whether new content is a change for requisites. The file is
+// written anyway. Source: Salt documentation, file.managed, ignore_ordering, ignore_whitespace and
 // ignore_comment_characters; salt/utils/stringutils.py, get_conditional_diff.
 type ignoreRules struct {
 	asked    bool
-	whole    bool // nothing that could be left out: any difference counts
+	whole    bool // nothing can be ignored: any difference counts
 	space    bool
 	comments []string
 }
@@ -72,5 +72,5 @@ func (ig ignoreRules) isChange(old, new []byte) bool {
 	return !slices.Equal(adds, subs)
 }
 
-// pySpace returns what str.strip takes off.
+// pySpace reports whether str.strip removes a character.
 func pySpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }

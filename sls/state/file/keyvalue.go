@@ -112,7 +112,7 @@ func foldCase(s string, on bool) string {
 	return s
 }
 
-// line takes one line of the file.
+// line processes one line of the file.
 func (w *keyValueWork) line(line string) {
 	bare := strings.TrimLeftFunc(line, pySpace)
 	if w.strips {
@@ -162,7 +162,7 @@ func (w *keyValueWork) line(line string) {
 
 func (w *keyValueWork) pair(key string, value any) string { return key + w.sep + py.Str(value) + "\n" }
 
-// add puts what was not found at the end or at the beginning.
+// add adds what was not found at the end or at the beginning.
 func (w *keyValueWork) add(atEnd bool) {
 	var end []string
 	begun := false
@@ -192,7 +192,7 @@ func (w *keyValueWork) add(atEnd bool) {
 	}
 }
 
-// insert puts a line into the diff, at its end where it is shorter than at.
+// insert puts a line into the diff, at its end if it is shorter than at.
 func (w *keyValueWork) insert(at int, line string) {
 	at = min(at, len(w.diff))
 	w.diff = append(w.diff[:at], append([]string{line}, w.diff[at:]...)...)

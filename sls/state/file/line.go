@@ -20,7 +20,7 @@ func addFileLine(t *core.Table) {
 	t.Add("file.hardlink", "target! force makedirs user group dir_mode **", fileHardlink)
 }
 
-// fileLine implements file.line: one line that is there, is not, or replaces another.
+// fileLine implements file.line: one line that must be present, absent, or replace another.
 // Source: Salt documentation, file state, line.
 func fileLine(c *core.Call) core.Return {
 	if !c.Has("mode") {
@@ -76,8 +76,8 @@ func fileLine(c *core.Call) core.Return {
 	return ret
 }
 
-// lineFile returns what file.line does before it reads: it makes the file where create is set, and sets the owner and mode that are named, which are the
-// changes it returns. Salt does so, too, and reports neither these changes nor their failure. fail is the end of the state.
+// lineFile returns what file.line does before it reads: it creates the file if create is set, and sets the given owner and mode, which are the changes
+// that it returns. Salt does so, too, and reports neither these changes nor their failure. fail ends the state.
 func lineFile(c *core.Call) (changes *py.Dict, fail *core.Return) {
 	stop := func(r core.Return) (*py.Dict, *core.Return) { return nil, &r }
 	path := c.ExpandUser(c.Name)
@@ -109,10 +109,10 @@ type lineEdit struct {
 	mode, location, content string
 	indent                  bool
 	lines                   []string
-	match, before, after    []string // the lines that an expression means
+	match, before, after    []string // the lines that an expression matches
 }
 
-// matching returns the lines that hold a text or match it as a regular expression.
+// matching returns the lines that contain a text or match it as a regular expression.
 func (l *lineEdit) matching(expr string) ([]string, string) {
 	if expr == "" || len(l.lines) == 0 {
 		return nil, ""
@@ -198,7 +198,7 @@ func (l *lineEdit) insertOrEnsure() string {
 			l.insert(first+1, l.indented(first))
 		}
 	case last >= 0 && l.mode == "insert":
-		if !l.same((last - 1 + len(l.lines)) % len(l.lines)) { // Salt looks at the last line where there is none before
+		if !l.same((last - 1 + len(l.lines)) % len(l.lines)) { // Salt uses the last line if there is none before
 			l.insert(last, l.indented(last))
 		}
 	case last >= 0:
@@ -229,8 +229,7 @@ func (l *lineEdit) between(first, last int) string {
 	return ""
 }
 
-// atEdge inserts at the start or the end. A line that is there already is not put there again, and the last line ends as the
-// others do: in both this differs from Salt.
+// atEdge inserts at the start or the end. A line that exists already is not added again, and the last line ends like the others: both differ from Salt.
 func (l *lineEdit) atEdge() {
 	bare := func(at int) bool { return strings.TrimSpace(l.lines[at]) == strings.TrimSpace(l.content) }
 	n := len(l.lines)
@@ -252,7 +251,7 @@ func (l *lineEdit) atEdge() {
 	}
 }
 
-// text returns the lines as one. A line without an end gets that of a line nearby.
+// text returns the lines as one. A line without a line end gets that of a nearby line.
 func (l *lineEdit) text() string {
 	for i, line := range l.lines {
 		if lineEnd(line) == "" && i+1 < len(l.lines) {

@@ -18,7 +18,7 @@ import (
 	"corpus-git/sls/state/fetch"
 )
 
-// Managed is what file.managed worked out before it touches the file.
+// Managed is what file.managed determines before it changes the file.
 type Managed struct {
 	Path    string
 	Data    []byte
@@ -98,7 +98,7 @@ func (m *Managed) differs() bool {
 	return err != nil || !bytes.Equal(old, m.Data) || core.IsLink(m.Path) && !m.Follow
 }
 
-// onlyPerms is file.managed where the content is not to be touched.
+// onlyPerms is file.managed if the content is not to be changed.
 func onlyPerms(c *core.Call, m Managed) core.Return {
 	changes, err := c.Enforce(m.Path, m.Owner, m.Mode, m.Follow)
 	if err != nil {
@@ -212,7 +212,7 @@ func update(c *core.Call, m *Managed, ret *core.Return) error {
 		return nil
 	}
 	if core.IsLink(m.Path) && (!m.Follow || !core.Exists(m.Path)) {
-		if m.Follow { // a dangling link: the file is made where it points
+		if m.Follow { // a dangling link: the file is created at its target
 			target, err := os.Readlink(m.Path)
 			if err != nil {
 				return err
@@ -309,7 +309,7 @@ func create(c *core.Call, m *Managed, ret *core.Return) string {
 	if m.Owner.Group != nil && *m.Owner.Group != c.Host.EGID && sys.Gid == uint32(*m.Owner.Group) {
 		ret.Set("group", m.Owner.ShownGroup())
 	}
-	// Salt makes the file from a temporary one of mode 0600, and reports the mode where that is not the wanted one.
+	// Salt makes the file from a temporary one of mode 0600, and reports the mode if that is not the wanted one.
 	made, want := c.NewMode(0o666), c.NewMode(0o666)
 	if m.Mode != nil {
 		want = *m.Mode
@@ -323,7 +323,7 @@ func create(c *core.Call, m *Managed, ret *core.Return) string {
 	return ""
 }
 
-// parentMode is dir_mode, or the mode with search where it can be read.
+// parentMode returns dir_mode, or the mode with search permission wherever it has read permission.
 func parentMode(c *core.Call, m *Managed) *fs.FileMode {
 	if m.dirMode != nil || m.Mode == nil {
 		return m.dirMode

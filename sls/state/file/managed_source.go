@@ -11,13 +11,13 @@ import (
 	"corpus-git/sls/state/fetch"
 )
 
-// managedFrom is where file.managed takes the content from.
+// managedFrom says where file.managed reads the content from.
 type managedFrom struct {
 	source, contents bool
 	keepMode         bool // the mode is that of the source
 }
 
-// managedArguments reads the arguments of file.managed, and the content where it is among them. fail is Salt's error message.
+// managedArguments reads the arguments of file.managed, and the content if it is among them. fail is Salt's error message.
 func managedArguments(c *core.Call) (m Managed, from managedFrom, fail string) {
 	m = Managed{Path: c.ExpandUser(c.Name), Follow: c.Bool("follow_symlinks", true)}
 	if m.Path == "" {

@@ -73,14 +73,14 @@ func fileRecurse(c *core.Call) core.Return {
 	return w.finish(p.keep)
 }
 
-// recursePlan is what file.recurse is to make, by path.
+// recursePlan is what file.recurse is to create, by path.
 // Source: Salt, salt/states/file.py, _gen_recurse_managed_files.
 type recursePlan struct {
 	c     *core.Call
 	name  string
 	files map[string]fileroot.File
 	dirs  map[string]bool   // that hold a file, or are empty
-	links map[string]string // with keep_symlinks, and where they lead
+	links map[string]string // with keep_symlinks, and their targets
 	above map[string]bool   // all directories above a file
 	keep  map[string]bool   // what clean leaves
 	// ignored are links to directories that a source before made files of.

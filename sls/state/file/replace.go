@@ -28,7 +28,7 @@ func addFileEdit(t *core.Table) {
 	t.Add("file.accumulated", "filename! text! **", fileAccumulated)
 }
 
-// readForEdit reads a file that must be there; the Return ends the state where it is not.
+// readForEdit reads a file that must exist; the Return ends the state if it does not.
 func readForEdit(c *core.Call) (path string, text string, fail *core.Return) {
 	path = c.ExpandUser(c.Name)
 	stop := func(r core.Return) *core.Return { return &r }
@@ -53,7 +53,7 @@ func readForEdit(c *core.Call) (path string, text string, fail *core.Return) {
 	return path, string(b), nil
 }
 
-// writeEdit writes an edited file, keeps a copy where backup asks for one, and reports the diff.
+// writeEdit writes an edited file, keeps a copy if backup requests one, and reports the diff.
 func writeEdit(c *core.Call, path, old, text, done, would string) core.Return {
 	if old == text {
 		return core.OKf("No changes needed to be made")
@@ -80,7 +80,7 @@ func writeEdit(c *core.Call, path, old, text, done, would string) core.Return {
 	return ret
 }
 
-// backupSuffix returns what the name of a copy of the old file ends in, "" if none is kept.
+// backupSuffix returns the suffix of the name of a copy of the old file, "" if none is kept.
 func backupSuffix(c *core.Call) string {
 	ext, ok := c.Args.GetStr("backup")
 	if !ok {
@@ -159,8 +159,8 @@ func fileUncomment(c *core.Call) core.Return { return toggle(c, false) }
 
 var anchored = regexp.MustCompile(`^(\(\?[iLmsux]\))?\^?(.*?)\$?$`)
 
-// toggle puts a comment character before the lines that match, or takes it away. Salt decides with one expression whether there
-// is something to do, with a second one which lines it is done to, and with a third one whether it worked; all three
+// toggle puts a comment character before the lines that match, or removes it. Salt decides with one expression whether there is
+// something to do, with a second one to which lines it applies, and with a third one whether it worked; all three
 // are Salt's. Source: Salt, states/file.py comment and uncomment, modules/file.py comment_line.
 func toggle(c *core.Call, comment bool) core.Return {
 	path, text, fail := readForEdit(c)
@@ -239,7 +239,7 @@ func filePrepend(c *core.Call) core.Return {
 	}, "Prepended")
 }
 
-// regexFlags reads flags as Salt does: a number as Python's re has it, a name, or a list of names.
+// regexFlags reads flags as Salt does: a number as in Python's re, a name, or a list of names.
 func regexFlags(c *core.Call) string {
 	v, ok := c.Value("flags")
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"corpus-git/sls/state/core"
 )
 
-// label is an SELinux context: user, role, type and range; "" is one that is not asked for.
+// label is an SELinux context: user, role, type and range; "" means that a part is not requested.
 type label [4]string
 
 // wantedLabel reads the argument selinux. The string is Salt's error message.
@@ -99,7 +99,7 @@ func relabel(c *core.Call, path string, want label, ret *core.Return) (remarks [
 	return remarks
 }
 
-// labelPolicy makes a context the one that a relabelling of the system gives the file, too.
+// labelPolicy makes a context also the one that a relabelling of the system sets on the file.
 // Source: Salt, salt/modules/selinux.py, fcontext_add_policy; semanage-fcontext(8).
 func labelPolicy(c *core.Call, path string, set label) error {
 	spec := py.ReEscape(path)

@@ -119,7 +119,7 @@ func serialized(c *core.Call, format string, data any, opts *py.Dict) (text stri
 	return text, nil
 }
 
-// options returns the options of a serializer. Salt takes a list of them; to a mapping it says a word in its log and takes none.
+// options returns the options of a serializer. Salt accepts a list of them; for a mapping it logs a message and uses none.
 func options(c *core.Call, name string) *py.Dict {
 	out := py.NewDict()
 	if v, _ := c.Value(name); v != nil {
@@ -135,7 +135,7 @@ func options(c *core.Call, name string) *py.Dict {
 	return out
 }
 
-// deserialize reads what the file holds. The string is Salt's error message.
+// deserialize reads the contents of the file. The string is Salt's error message.
 func deserialize(c *core.Call, name, format string) (any, string) {
 	b, err := vfs.ReadFollowed(name, vfs.MaxRead)
 	if err != nil {
@@ -192,7 +192,7 @@ func deserialize(c *core.Call, name, format string) (any, string) {
 	return old, ""
 }
 
-// merge returns what was there with the new data over it.
+// merge returns the old data with the new data merged over it.
 func merge(old, data any) any {
 	od, ok1 := old.(*py.Dict)
 	nd, ok2 := data.(*py.Dict)

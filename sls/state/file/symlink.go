@@ -65,7 +65,8 @@ func fileSymlink(c *core.Call) core.Return {
 	return ret
 }
 
-// linkOwner fills in what Salt takes where user or group is not given: who runs this, and their group.
+// linkOwner fills in Salt's defaults if user or group is not given: the user that runs this, and its
+// group.
 func linkOwner(c *core.Call, name string, o core.Owner) core.Owner {
 	if c.Bool("inherit_user_and_group", false) {
 		if st, err := os.Lstat(name); err == nil && core.IsLink(name) {
@@ -110,7 +111,7 @@ func symlinkOwner(c *core.Call, name string, o core.Owner, ret core.Return) core
 	return ret
 }
 
-// replaceTarget renames or removes what is where the link goes. A result ends the state.
+// replaceTarget renames or removes what exists at the link's path. A result ends the state.
 func replaceTarget(c *core.Call, name string, ret *core.Return) *core.Return {
 	force, backup := c.Bool("force", false), c.Str("backupname", "")
 	fail := func(format string, args ...any) *core.Return { r := core.Failf(format, args...); return &r }

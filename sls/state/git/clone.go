@@ -19,7 +19,7 @@ type gitWork struct {
 	comments                    []string
 
 	refs     map[string]string // of the remote
-	sha      string            // the commit that is wanted, "" where the remote is empty
+	sha      string            // the wanted commit, "" if the remote is empty
 	kind     string            // branch, tag or sha1
 	upstream string            // the branch of the remote that is to be followed
 	follow   bool              // that matters: rev is not HEAD
@@ -70,7 +70,7 @@ func (w *gitWork) would(msg string) core.Return {
 	return w.ret
 }
 
-// gitMessage returns what git said when it failed.
+// gitMessage returns git's message when it failed.
 func gitMessage(err error) string {
 	var t *core.ToolError
 	if errors.As(err, &t) && t.Stderr != "" {
@@ -102,7 +102,7 @@ func (w *gitWork) names(kind string) []string {
 
 // head returns the local branch, and the commit that is checked out.
 func (w *gitWork) head() (sha, branch string) {
-	if at, ok := w.query("rev-parse", "--abbrev-ref", "HEAD"); ok { // it prints HEAD where there is no commit yet, and fails
+	if at, ok := w.query("rev-parse", "--abbrev-ref", "HEAD"); ok { // it prints HEAD if there is no commit yet, and fails
 		branch = at
 	}
 	sha, _ = w.query("rev-parse", "--verify", "--quiet", "HEAD") // of a commit that may be missing
@@ -114,7 +114,7 @@ const unreachable = "Failed to check remote refs: "
 
 const needsRev = "When 'depth' is used, 'rev' must be set to the name of a branch or tag on the remote repository"
 
-// ask the remote for its refs, and find in them what is requested. The string is Salt's error message.
+// resolve reads the refs of the remote, and finds the requested one. The string is Salt's error message.
 func (w *gitWork) resolve() (complaint string) {
 	out, err := gitQuiet(w.c, "/", "ls-remote", "--", w.c.Name)
 	if err != nil {
@@ -187,8 +187,8 @@ func (w *gitWork) equal(sha string) bool {
 
 func short(sha string) string { return sha[:min(7, len(sha))] }
 
-// tracking brings the local branch to follow the right branch of the remote: the arguments of git branch, nil if it
-// does or where a new branch will, and what is done.
+// tracking makes the local branch follow the right branch of the remote: it returns the arguments of git branch, nil
+// if it does already or a new branch will, and what is done.
 func (w *gitWork) tracking(upstream string, known bool) (args []string, action string) {
 	set := func(action string) ([]string, string) {
 		if w.branch != "" && !slices.Contains(w.names("heads"), w.branch) {
@@ -326,7 +326,7 @@ func (w *gitWork) checkout() *core.Return {
 	return nil
 }
 
-// start is where a new branch begins.
+// start returns where a new branch begins.
 func (w *gitWork) start() string {
 	switch {
 	case w.rev == "HEAD":
@@ -337,7 +337,8 @@ func (w *gitWork) start() string {
 	return w.rev
 }
 
-// makeTarget makes the directory of a clone, which the user of the state may not be able to. The text is what failed.
+// makeTarget makes the directory of a clone, which the user of the state may not be allowed to do. It returns what
+// failed, in words.
 func makeTarget(c *core.Call, target string) string {
 	if parent := filepath.Dir(target); !core.IsDir(parent) {
 		if err := c.MakeDirs(parent, core.Owner{}, nil); err != nil {

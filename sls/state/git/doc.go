@@ -1,4 +1,5 @@
-// Package git has the state functions of Salt's module git, and mc_git's, which run git(1).
+// Package git implements the state functions of Salt's module git, and those of mc_git, which run git(1).
 //
-// A password in a URL goes to git by its standard input or environment, never by its arguments, and is in no message.
+// A password in a URL is passed to git on its standard input or in its environment, never in its arguments, and
+// appears in no message.
 package git

@@ -178,7 +178,7 @@ func gitCloned(c *core.Call) core.Return {
 	return w.ret
 }
 
-// branchOf is git.cloned where there is a repository.
+// branchOf is git.cloned if there is a repository.
 func (w *gitWork) branchOf() core.Return {
 	_, now := w.head()
 	switch {

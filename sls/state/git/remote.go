@@ -39,7 +39,8 @@ func isRepo(dir string, bare bool) bool {
 // shownRemote returns the remote as results show it.
 func shownRemote(c *core.Call) string { return redactedURL(c.Name) }
 
-// redactedURL returns an address without what in it may be a secret: a password, and the user of an address of HTTP, which may be a token.
+// redactedURL returns an address without the parts that may be secret: a password, and the user of an address of HTTP, which may be a
+// token.
 func redactedURL(address string) string {
 	if u, err := url.Parse(address); err == nil && u.User != nil && !strings.HasPrefix(strings.ToLower(u.Scheme), "http") {
 		if _, secret := u.User.Password(); !secret {
@@ -49,7 +50,7 @@ func redactedURL(address string) string {
 	return fetch.RedactURL(address)
 }
 
-// markedURL returns an address as Salt writes it where it looked at what is configured: with a mark for who logs in.
+// markedURL returns an address as Salt writes it after reading the configuration: with a mark in place of the login.
 // Source: salt/utils/url.py, redact_http_basic_auth.
 func markedURL(address string) string {
 	marked := regexp.MustCompile(`(?i)(https?)://.*@`).ReplaceAllString(address, "$1://<redacted>@")
@@ -59,7 +60,7 @@ func markedURL(address string) string {
 	return marked
 }
 
-// markedRemote returns the remote marked, also where https_user logs in.
+// markedRemote returns the remote marked, also if https_user logs in.
 func markedRemote(c *core.Call) string {
 	if rest, ok := strings.CutPrefix(c.Name, "https://"); ok && c.Has("https_user") {
 		return "https://<redacted>@" + rest
@@ -107,7 +108,7 @@ func gitLogin(c *core.Call) (map[string]string, error) {
 	return env, nil
 }
 
-// bareUpdate is git.latest where there is a bare repository: it is fetched into, and its HEAD stays what it is.
+// bareUpdate is git.latest if there is a bare repository: it is fetched into, and its HEAD is not changed.
 func (w *gitWork) bareUpdate() core.Return {
 	if complaint := w.resolve(); complaint != "" {
 		if w.c.Test && strings.HasPrefix(complaint, unreachable) { // an earlier step may make the remote
@@ -137,7 +138,7 @@ func (w *gitWork) bareUpdate() core.Return {
 	return w.ret
 }
 
-// bareHead returns the commit of HEAD by git rev-parse. Where there is none, git takes the name for that of the file
+// bareHead returns the commit of HEAD by git rev-parse. If there is none, git treats the name as that of the file
 // in the repository, and answers HEAD.
 func (w *gitWork) bareHead() string {
 	sha, ok := w.query("rev-parse", "HEAD")

@@ -12,7 +12,7 @@ import (
 // gitState is what an update finds in the local repository.
 type gitState struct {
 	sha, branch  string // what is checked out
-	base, baseOn string // what is compared: another branch, where one is requested
+	base, baseOn string // what is compared: another branch, if one is requested
 	switches     bool   // to another branch
 	exists       bool   // that branch
 	dirty        bool
@@ -21,7 +21,7 @@ type gitState struct {
 	forward      int  // -1: no fast-forward, 1: one, 0: not known before the fetch
 }
 
-// update is git.latest where there is a repository.
+// update is git.latest if there is a repository.
 func (w *gitWork) update() core.Return {
 	c := w.c
 	if complaint := w.resolve(); complaint != "" {
@@ -77,7 +77,7 @@ func orNil(s string) any {
 	return s
 }
 
-// keepHead returns the end where update_head is false.
+// keepHead returns the result if update_head is false.
 func (w *gitWork) keepHead(_ gitState, text string) core.Return {
 	loc := w.loc
 	if w.rev == "HEAD" { // as str.capitalize does
@@ -141,7 +141,7 @@ func (w *gitWork) local() (s gitState, done *core.Return) {
 	return s, nil
 }
 
-// ancestor reports whether the wanted commit is a fast-forward of another: 1 where it is, else -1.
+// ancestor reports whether the wanted commit is a fast-forward of another: 1 if it is, otherwise -1.
 func (w *gitWork) ancestor(base string) int {
 	if base == "" {
 		return 1
@@ -194,7 +194,7 @@ func (w *gitWork) setRemote(url string, there bool) *core.Return {
 	return nil
 }
 
-// tags deletes what the remote has no more, with sync_tags, and reports whether there is something to fetch.
+// tags deletes what the remote no longer has, with sync_tags, and reports whether there is something to fetch.
 func (w *gitWork) tags() (differ bool) {
 	local, remote := w.names("tags"), []string{}
 	for ref := range w.refs {
@@ -240,7 +240,8 @@ func (w *gitWork) tags() (differ bool) {
 // Source: salt/modules/git.py, fetch.
 var gitFetched = regexp.MustCompile(`(?m)^[\s*]*(?:[0-9a-f]+\.\.[0-9a-f]+|\[(?:new (?:tag|branch)|tag update)\])\s+.+->`)
 
-// fetchRefs brings what refspec_branch and refspec_tag name, all of its history (depth is of the first clone only, as in Salt), and reports whether that changed a ref. A result ends the state.
+// fetchRefs fetches what refspec_branch and refspec_tag name, all of its history (depth is of the first clone only, as in Salt), and reports whether that changed a ref. A result ends the
+// state.
 func (w *gitWork) fetchRefs() (updated bool, done *core.Return) {
 	args := []string{"fetch"}
 	if w.c.Bool("force_fetch", false) {

@@ -13,8 +13,9 @@ import (
 	"corpus-git/sls/state/core"
 )
 
-// States adds Salt's pkg module for machines with apt. Arguments that Salt takes and that change nothing with apt are taken:
-// hold beside pkg.installed, update_holds (a held package that is to be installed always is), ignore_epoch of pkg.latest.
+// States adds Salt's pkg module for machines with apt. Arguments that Salt accepts and that change nothing with apt are
+// accepted: hold except for pkg.installed, update_holds (a held package that is to be installed always is), ignore_epoch of
+// pkg.latest.
 func States(t *core.Table) {
 	const apt = "version refresh fromrepo skip_verify pkgs sources normalize install_recommends force_yes " +
 		"cache_valid_time only_upgrade "
@@ -37,7 +38,7 @@ func States(t *core.Table) {
 	})
 }
 
-// packages returns the wanted packages and versions ("" for any), in order. plain takes the architecture of this machine off
+// packages returns the wanted packages and versions ("" for any), in order. plain removes the architecture of this machine from
 // their names. The text is Salt's complaint about pkgs: it must be a list of names and of mappings with one key, each name once.
 // Source: salt/utils/data.py, repack_dictlist; salt/modules/pkg_resource.py, _repack_pkgs.
 func packages(c *core.Call, plain bool) (names []string, versions map[string]string, problem string) {
@@ -96,7 +97,7 @@ func architecture(c *core.Call) string {
 	return core.DictText(c.Grains, "osarch")
 }
 
-// plainName returns the name of a package without the architecture, where that is the one of this machine or none.
+// plainName returns the name of a package without the architecture, if that is the one of this machine or none.
 func plainName(c *core.Call, n string) string {
 	if i := strings.LastIndex(n, ":"); i >= 0 && slices.Contains([]string{architecture(c), "all", "any"}, n[i+1:]) {
 		return n[:i]

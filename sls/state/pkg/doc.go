@@ -1,2 +1,3 @@
-// Package pkg has the state functions of Salt's module pkg, for Debian and its derivatives: through apt-get, dpkg and apt-cache.
+// Package pkg implements the state functions of Salt's module pkg, for Debian and its derivatives: through apt-get, dpkg and
+// apt-cache.
 package pkg

@@ -9,12 +9,12 @@ import (
 	"corpus-git/sls/state/core"
 )
 
-// held is what came of holding a package, or of no longer holding it.
+// held is the result of holding a package, or of no longer holding it.
 type held struct {
 	name    string
 	result  core.Tri
 	comment string
-	// old and new are the states of selection, where it changed; old is nil if dpkg has none under that name.
+	// old and new are the states of selection, if it changed; old is nil if dpkg has none under that name.
 	old, new any
 }
 
@@ -40,7 +40,7 @@ func selectPkg(c *core.Call, name, state string) error {
 	return err
 }
 
-// holdAll holds packages, or lets go of them, as the argument hold says; nil if it says nothing.
+// holdAll holds packages, or releases them, as set by the argument hold; nil if it is not set.
 func holdAll(c *core.Call, names []string) (out []held, err error) {
 	v, said := c.Args.GetStr("hold")
 	if !said {
@@ -131,7 +131,7 @@ func withHolds(c *core.Call, r core.Return, names []string) core.Return {
 	return r
 }
 
-// showHold puts a hold beside the change of version of the same package.
+// show adds a hold to the change of version of the same package.
 func (h held) show(changes *py.Dict) {
 	was, ok := changes.GetStr(h.name)
 	d, isDict := was.(*py.Dict)

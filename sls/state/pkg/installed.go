@@ -40,7 +40,7 @@ func install(c *core.Call) core.Return {
 	return p.run()
 }
 
-// pkgPlan is what pkg.installed finds out before it installs.
+// pkgPlan is what pkg.installed determines before it installs.
 type pkgPlan struct {
 	*core.Call
 	names    []string
@@ -53,7 +53,7 @@ type pkgPlan struct {
 	dir string
 }
 
-// readRequest reads what the state asks for; the text says why it could not.
+// readRequest reads what the state requests; problem says why it could not.
 func (p *pkgPlan) readRequest() (problem string) {
 	if v, ok := p.Value("sources"); ok && py.Truth(v) {
 		if len(p.List("pkgs")) > 0 {
@@ -75,7 +75,8 @@ func (p *pkgPlan) readRequest() (problem string) {
 	return problem
 }
 
-// inspect finds out what there is to do; done reports that there is nothing, or that it is not known.
+// inspect determines what has to be done; done reports that there is nothing to do, or that it is not
+// known.
 func (p *pkgPlan) inspect() (r core.Return, done bool) {
 	if fail := p.readRequest(); fail != "" {
 		return core.Failf("%s", fail), true
@@ -181,7 +182,8 @@ func (p *pkgPlan) would() core.Return {
 	return core.Would(changes, "%s", strings.Join(comment, "\n"))
 }
 
-// newest returns what a plan shows as the new version: that of the lists where none is requested.
+// newest returns what a plan shows as the new version: that of the package lists if none is
+// requested.
 func newest(c *core.Call, name, version string) string {
 	if version == "" {
 		if v := candidate(c, name); v != "" {

@@ -126,8 +126,8 @@ func (u *upgrades) done(c *core.Call, ret core.Return, after map[string]string) 
 	return ret
 }
 
-// forApt are names of packages as apt-get gets them: without the architecture of this machine, where normalize does not
-// say otherwise.
+// forApt returns names of packages for apt-get: without the architecture of this machine, unless normalize says
+// otherwise.
 func forApt(c *core.Call, names []string) (out []string) {
 	for _, n := range names {
 		if c.Bool("normalize", true) {

@@ -14,7 +14,7 @@ import (
 
 // pkgSource is a package that comes from a file.
 type pkgSource struct {
-	// key is its name as the argument has it, name the one by which dpkg knows it.
+	// key is its name in the argument, name its name in dpkg.
 	key, name, from string
 }
 
@@ -43,8 +43,7 @@ func pkgSources(c *core.Call) (out []pkgSource, ok bool) {
 // errNoSource is a file that does not exist.
 var errNoSource = errors.New("file not found")
 
-// localPkg returns the path of a package file on this machine: its own, or that of a copy in dir, under the name that it has
-// where it comes from.
+// localPkg returns the path of a package file on this machine: its own, or that of a copy in dir, under its original name.
 func localPkg(c *core.Call, from, dir string) (string, error) {
 	switch fetch.Scheme(from) {
 	case "":

@@ -5,14 +5,14 @@ import (
 	"corpus-git/undo"
 )
 
-// listPackages prints what is installed, one  name=version  a line, sorted. Source: dpkg-query(1), db:Status-Status.
+// listPackages prints what is installed, one name=version per line, sorted. Source: dpkg-query(1), db:Status-Status.
 const listPackages = `LC_ALL=C dpkg-query -W -f '${db:Status-Status} ${binary:Package}=${Version}\n' | sed -n 's/^installed //p' | LC_ALL=C sort`
 
 // seePackages reports whether that is the same; it is long.
 const seePackages = listPackages + ` | sha256sum`
 
-// restorePackages makes what is installed what standard input lists, in one run of apt-get: what was installed since is removed, what was removed or
-// has another version is installed at the version that it had, where apt can find that. Nothing else is removed: apt-get would rather fail.
+// restorePackages restores the installed packages listed on standard input, in one run of apt-get: what was installed since is removed, what was
+// removed or has another version is installed at its earlier version, if apt can find that. Nothing else is removed: apt-get would rather fail.
 // Source: apt-get(8), a hyphen behind a package's name.
 const restorePackages = `set -e
 dir=$(mktemp -d); trap 'rm -rf "$dir"' EXIT
@@ -27,10 +27,10 @@ xargs apt-get -qq -y --allow-downgrades --no-install-recommends -o DPkg::Options
 grep '^E:' "$dir/out" || tail -n 1 "$dir/out"
 exit 1`
 
-// notePackages tells the undo log, where the configuration says so (undo: {packages: true}), that packages are about to be installed or removed.
+// notePackages records in the undo log, if the configuration says so (undo: {packages: true}), that packages are about to be installed or removed.
 func notePackages(c *core.Call) error {
 	if !c.Undo.Packages() {
-		return nil // apt-get is listed as what cannot be undone
+		return nil // apt-get is listed as something that cannot be undone
 	}
 	have, err := c.Query("sh", "-c", listPackages)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"corpus-git/sls/state/core"
 )
 
-// conditions returns what a version asks for: [operator, version] pairs, all of which must hold.
+// conditions returns the conditions of a version: [operator, version] pairs, all of which must hold.
 // Source: Salt documentation, "salt.states.pkg.installed", version.
 func conditions(version string) (out [][2]string) {
 	for _, v := range strings.Split(version, ",") {
@@ -27,8 +27,8 @@ func conditions(version string) (out [][2]string) {
 	return out
 }
 
-// satisfies reports whether a version is what is requested. With newer, a later version than the one that is requested will do,
-// where that is all that is requested.
+// satisfies reports whether a version is what is requested. With newer, a later version than the requested one is sufficient if
+// only that one is requested.
 func satisfies(c *core.Call, have, want string, newer bool) bool {
 	verb := map[string]string{"==": "eq", "=": "eq", "!=": "ne", "<>": "ne", "<=": "le", ">=": "ge", "<": "lt", ">": "gt"}
 	conds := conditions(want)
@@ -53,8 +53,8 @@ func satisfies(c *core.Call, have, want string, newer bool) bool {
 	return true
 }
 
-// epochIgnored reports whether versions are compared without their epochs. Where ignore_epoch does not say, they are where
-// equality is requested with a version that has none. Source: Salt documentation, pkg.installed, ignore_epoch.
+// epochIgnored reports whether versions are compared without their epochs. If ignore_epoch is not set, they are if equality
+// with a version without an epoch is requested. Source: Salt documentation, pkg.installed, ignore_epoch.
 func epochIgnored(c *core.Call, op, want string) bool {
 	if v, ok := c.Value("ignore_epoch"); ok {
 		return py.Truth(v)

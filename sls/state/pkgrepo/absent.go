@@ -56,8 +56,8 @@ func pkgrepoAbsent(c *core.Call) core.Return {
 	return ret
 }
 
-// repoRemove takes a repository out of the sources: its suite out of a paragraph, its components out of an entry that
-// has more, else the whole entry, and the file below sources.list.d that then holds none.
+// repoRemove removes a repository from the sources: its suite from a paragraph, its components from an entry that has
+// more, otherwise the whole entry, and the file below sources.list.d if that is then empty.
 func repoRemove(c *core.Call, list *aptList, want *aptLine) error {
 	touched, ppa := map[string]bool{}, strings.HasPrefix(repoName(c), "ppa:") // which come with an entry for sources
 	for _, e := range slices.Clone(list.entries) {

@@ -19,8 +19,8 @@ import (
 // aptKeyTool reports whether keys are given to apt-key, which newer releases do not have, and not kept as files.
 func aptKeyTool(c *core.Call) bool { return c.Bool("aptkey", true) && c.Installed("apt-key") }
 
-// aptKey gets the key of a repository, from where the arguments say. signedBy is the file that the repository names,
-// "" if it names none. Source: apt-secure(8); Salt documentation, pkg.add_repo_key.
+// aptKey gets the key of a repository from the source set by the arguments. signedBy is the file that the repository
+// names, "" if it names none. Source: apt-secure(8); Salt documentation, pkg.add_repo_key.
 func aptKey(c *core.Call, signedBy string) error {
 	switch {
 	case c.Has("keyid"):
@@ -87,8 +87,8 @@ func aptKeyIDs(c *core.Call, signedBy string) error {
 	return nil
 }
 
-// aptKeyURL gets a key from salt://, a path or an address. One that is in ASCII armour is kept so where the file's name
-// ends in .asc, and else without.
+// aptKeyURL gets a key from salt://, a path or an address. An ASCII-armoured key is kept as it is if the file's name
+// ends in .asc, otherwise it is stored without armour.
 func aptKeyURL(c *core.Call, signedBy string) error {
 	url := c.Str("key_url", "")
 	data, _, err := fetch.File(c, url)
@@ -120,7 +120,7 @@ func aptKeyURL(c *core.Call, signedBy string) error {
 	return c.ReplaceFile(file, data, 0o644, -1, -1)
 }
 
-// dearmor takes the ASCII armour off a key, by gpg.
+// dearmor removes the ASCII armour of a key, using gpg.
 func dearmor(c *core.Call, armoured []byte) ([]byte, error) {
 	if !c.Installed("gpg") {
 		return nil, errors.New("gpg is not installed on this machine")
@@ -140,7 +140,7 @@ func dearmor(c *core.Call, armoured []byte) ([]byte, error) {
 	return os.ReadFile(out)
 }
 
-// keyFileOf returns the file of a directory that holds a key, "" if none does.
+// keyFileOf returns the file of a directory that contains a key, "" if none does.
 func keyFileOf(c *core.Call, dir, id string) (string, error) {
 	files, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -161,7 +161,7 @@ func keyFileOf(c *core.Call, dir, id string) (string, error) {
 	return "", nil
 }
 
-// aptKeyRemove removes a key, and gives its ID, or false if there is none.
+// aptKeyRemove removes a key, and returns its ID, or false if there is none.
 func aptKeyRemove(c *core.Call, id string) (any, error) {
 	if aptKeyTool(c) {
 		if err := c.Manual(); err != nil {

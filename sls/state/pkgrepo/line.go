@@ -12,7 +12,7 @@ import (
 type aptSource interface {
 	// path is the file of the entry, "" if it has none yet.
 	path() string
-	// valid is false for comments, empty lines, and what apt would not take.
+	// valid is false for comments, empty lines, and what apt would not accept.
 	valid() bool
 	disabled() bool
 	// kind is what Salt calls the type: "deb", or all types of a paragraph.
@@ -24,7 +24,7 @@ type aptSource interface {
 	archs() []string
 	// signedBy is the key file; nil if the paragraph names none.
 	signedBy() any
-	// set changes what Salt's argument of that name stands for; others are left alone.
+	// set changes what Salt's argument with that name means; others are ignored.
 	set(key string, v any)
 	// text is how the entry is written, without the line end.
 	text() string

@@ -19,11 +19,11 @@ import (
 type aptList struct {
 	dir     string
 	entries []aptSource
-	// emptied are files from which the last entry was taken away.
+	// emptied are files from which the last entry was removed.
 	emptied []string
 }
 
-// readAptList reads sources.list and what is beside it.
+// readAptList reads sources.list and the files in sources.list.d.
 func readAptList(c *core.Call) (*aptList, error) {
 	l := &aptList{dir: aptDir(c)}
 	files := []string{filepath.Join(l.dir, "sources.list")}
@@ -49,7 +49,7 @@ func readAptList(c *core.Call) (*aptList, error) {
 	return l, nil
 }
 
-// aptDir is where apt keeps its sources and keys.
+// aptDir returns the folder of apt's sources and keys.
 func aptDir(c *core.Call) string { return cmp.Or(c.Host.AptDir, "/etc/apt") }
 
 func (l *aptList) load(file, text string) {
@@ -82,7 +82,7 @@ func (l *aptList) remove(e aptSource) {
 	}
 }
 
-// noSources is what sources.list holds if there is no source at all, in Salt's words.
+// noSources is the content of sources.list if there is no source at all, in Salt's words.
 const noSources = "## See sources.list(5) for more information, especialy\n" + //nolint:misspell // Salt writes it so
 	"# Remember that you can only use http, ftp or file URIs\n" +
 	"# CDROMs are managed through the apt-cdrom tool.\n"

@@ -196,7 +196,7 @@ func repoWanted(c *core.Call, name *aptLine, off bool) *py.Dict {
 		"signedby", line.key)
 }
 
-// repoUnchanged reports whether a repository is what is requested. Components and architectures are in no order.
+// repoUnchanged reports whether a repository is what is requested. Components and architectures are compared in any order.
 func repoUnchanged(c *core.Call, wanted, have *py.Dict) bool {
 	off, _ := wanted.GetStr("disabled")
 	for _, e := range wanted.Items() {
@@ -255,7 +255,7 @@ func staleFile(c *core.Call) bool {
 	})
 }
 
-// repoWrite changes or adds the entry, gets its key, and asks apt to read its sources again.
+// repoWrite changes or adds the entry, gets its key, and makes apt read its sources again.
 func repoWrite(c *core.Call, want *aptLine, off bool, wanted, before *py.Dict) error {
 	file := c.Str("file", "")
 	if c.Bool("clean_file", false) {
@@ -346,7 +346,7 @@ func newRepoEntry(want *aptLine, file string, trusted any) aptSource {
 	return p
 }
 
-// repoSet gives an entry what the arguments say, in Salt's order: those of the state, then what its name holds.
+// repoSet sets an entry as the arguments say, in Salt's order: those of the state, then those in its name.
 func repoSet(c *core.Call, e aptSource, want *aptLine, off bool, wanted, before *py.Dict) {
 	if c.Has("comments") {
 		e.set("comments", commentLine(c))
@@ -382,8 +382,7 @@ func repoSet(c *core.Call, e aptSource, want *aptLine, off bool, wanted, before 
 	}
 }
 
-// repoRefresh reads the package lists again, where the state does not say no. A pkg state that comes later reads them
-// where this one did not.
+// repoRefresh reads the package lists again, unless the state forbids it. A later pkg state reads them if this one did not.
 func repoRefresh(c *core.Call) error {
 	v, ok := c.Value("refresh_db")
 	if !ok {

@@ -1,2 +1,2 @@
-// Package python has the state functions of Python's tools: pip, virtualenv, buildout.
+// Package python implements the state functions of Python's tools: pip, virtualenv, buildout.
 package python

@@ -1,2 +1,2 @@
-// Package regex holds Python's regular expressions against text or bytes, as Salt's states do.
+// Package regex matches Python's regular expressions against text or bytes, as Salt's states do.
 package regex

@@ -1,2 +1,3 @@
-// Package service has the state functions of Salt's module service, through systemctl, service, or what a state names.
+// Package service implements the state functions of Salt's module service, through systemctl, service, or the commands
+// that a state names.
 package service

@@ -72,14 +72,14 @@ func runVerb(c *core.Call, verb string) error {
 	return err
 }
 
-// Note tells the undo log of a service that a module function is about to act on (restart, reload, …).
+// Note records in the undo log a service that a module function is about to act on (restart, reload, …).
 func Note(c *core.Call, name, verb string) error {
 	of := *c
 	of.Name = name
 	return noteAct(&of, strings.ReplaceAll(verb, "_", "-"))
 }
 
-// noteAct tells the undo log of a service that is about to be started, stopped, restarted or reloaded. What ran before runs again in the end,
+// noteAct records in the undo log a service that is about to be started, stopped, restarted or reloaded. What ran before runs again in the end,
 // with the files that are back: as a restart, or a reload where it was one.
 func noteAct(c *core.Call, verb string) error {
 	argv := func(verb string) []string {
@@ -201,7 +201,7 @@ func setEnabled(c *core.Call, on bool) error {
 	return err
 }
 
-// noteEnabled tells the undo log of a service that is about to be enabled or disabled.
+// noteEnabled records in the undo log a service that is about to be enabled or disabled.
 func noteEnabled(c *core.Call, on bool) error {
 	if manager(c) != "systemctl" {
 		return c.Manual()
@@ -288,7 +288,7 @@ func service(c *core.Call, run bool) core.Return {
 	return ret
 }
 
-// unmask lets a masked unit start.
+// unmask allows a masked unit to start.
 func unmask(c *core.Call) error {
 	argv := []string{"systemctl", "unmask"}
 	if c.Bool("unmask_runtime", false) {

@@ -1,3 +1,3 @@
-// Package statetest is for the tests of families of state functions: it calls one function, on this machine or on one that is
-// made up.
+// Package statetest supports the tests of families of state functions: it calls one function, on this machine or on a
+// simulated one.
 package statetest

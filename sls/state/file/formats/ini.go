@@ -11,18 +11,18 @@ import (
 	"corpus-git/sls/state/core"
 )
 
-// Ini is Python's ConfigParser with what serializer_opts choose of it.
+// Ini is Python's ConfigParser with the options set in serializer_opts.
 // Source: Python documentation, configparser; salt/serializers/configparser.py.
 type Ini struct {
 	delimiters []string
-	bare       bool // options may be without a value
-	raw        bool // percent signs mean nothing
+	bare       bool // options without a value are allowed
+	raw        bool // percent signs have no meaning
 }
 
 // IniOptions returns the options of ConfigParser that are built in.
 func IniOptions() []string { return []string{"allow_no_value", "delimiters", "interpolation"} }
 
-// NewIni reads the options of a serializer; the error names one that is not known or can't be used.
+// NewIni reads the options of a serializer; the error names one that is unknown or can't be used.
 func NewIni(opts *py.Dict) (Ini, error) {
 	f := Ini{delimiters: []string{"=", ":"}, bare: Bool(opts, "allow_no_value", false)}
 	if v, ok := opts.GetStr("interpolation"); ok {
@@ -51,7 +51,7 @@ func NewIni(opts *py.Dict) (Ini, error) {
 
 const iniDefault = "DEFAULT"
 
-// untold is in an error for a value that Python shows there: it may be a secret.
+// untold replaces in an error a value that Python shows there, since it may be a secret.
 const untold = "'…'"
 
 // iniRef matches a value's reference to another option.
@@ -275,7 +275,8 @@ func (r *iniReader) option(section *py.Dict, sectionName, line string, option *s
 	return nil
 }
 
-// interpolate puts the values of other options into one. Source: CPython 3.11, Lib/configparser.py, BasicInterpolation.
+// interpolate inserts the values of other options into one. Source: CPython 3.11, Lib/configparser.py,
+// BasicInterpolation.
 func interpolate(b *strings.Builder, option, section, rest string, all *py.Dict, depth int) error {
 	const most = 10
 	if depth > most {

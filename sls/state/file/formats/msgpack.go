@@ -42,7 +42,7 @@ func Msgpack(out []byte, v any) ([]byte, error) {
 		return out, nil
 	case int64:
 		return msgpackInt(out, x), nil
-	case *big.Int: // beyond 64 bits with a sign
+	case *big.Int: // beyond signed 64 bits
 		if !x.IsUint64() {
 			return nil, core.Errorf("Integer value out of range")
 		}

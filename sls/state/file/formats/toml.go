@@ -9,7 +9,7 @@ import (
 	"corpus-git/sls/state/core"
 )
 
-// The text of TOML as the Python package toml 0.10.2 writes it, which Salt uses; with what that package gets wrong.
+// The text of TOML as the Python package toml 0.10.2 writes it, which Salt uses, including that package's errors.
 // Source: github.com/uiri/toml, toml/encoder.py.
 
 var tomlBare = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
@@ -57,7 +57,7 @@ func tomlSections(data any, above string) (text string, tables *py.Dict, err err
 	for _, e := range d.Items() {
 		key, isText := e.Key.(string)
 		if !isText {
-			return "", nil, core.Errorf("%s", py.Repr(py.Str(e.Key))) // the key is looked for as text
+			return "", nil, core.Errorf("%s", py.Repr(py.Str(e.Key))) // the key is looked up as a string
 		}
 		name := key
 		if !tomlBare.MatchString(strings.TrimSuffix(key, "\n")) { // $ of Python is before the last line end, too
@@ -89,7 +89,7 @@ func tomlSections(data any, above string) (text string, tables *py.Dict, err err
 	return own.String() + arrays.String(), tables, nil
 }
 
-// tomlNoTable is what Python says of a value that is taken for a table.
+// tomlNoTable returns Python's error for a value that is used as a table.
 func tomlNoTable(v any) error {
 	switch x := v.(type) {
 	case string:
@@ -180,7 +180,7 @@ func tomlList(items []any) (string, error) {
 	return b.String() + "]", nil
 }
 
-// tomlString is _dump_str, which makes of the escapes of Python's repr those of TOML, or nothing of the kind.
+// tomlString is _dump_str, which converts the escapes of Python's repr to those of TOML, or fails to.
 func tomlString(s string) (string, error) {
 	v := py.Repr(s)
 	single := strings.HasPrefix(v, "'")
