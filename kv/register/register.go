@@ -46,7 +46,7 @@ type Registrar struct {
 
 	mu    sync.Mutex
 	all   map[project.Name]map[string]string
-	life  context.Context // nolint:containedctx // the life of the goroutine, from Start to Stop
+	life  context.Context //nolint:containedctx // the life of the goroutine, from Start to Stop
 	stop  context.CancelFunc
 	runs  bool
 	works sync.WaitGroup
