@@ -17,8 +17,7 @@ import (
 // newest is the number of ended deployments that recovery examines; more than can end at the same time.
 const newest = 50
 
-// completeRecords adds what is missing after a crash in finish, once the record was final: the verdict in the event log, the audit
-// entry.
+// completeRecords adds what is missing after a crash in finish, once the record was final: the verdict in the event log, the audit entry.
 func (p *Pipeline) completeRecords(ctx context.Context) error {
 	list, err := p.records.Ended(ctx, newest)
 	errs := []error{err}

@@ -426,8 +426,7 @@ func (dep *deployment) publish(ctx context.Context) error {
 	if err := dep.env.Prepared.Store(ctx, dep.env.Tools, dep.env.Deployment.Project); err != nil {
 		return err
 	}
-	// The pin comes right before the objects, so that one commit of the file system covers both; without them it is removed with the
-	// deployment.
+	// The pin comes right before the objects, so that one commit of the file system covers both; without them it is removed with the deployment.
 	if err := dep.newPins.publish(); err != nil {
 		return fault.New(fault.Internal, "pin commits", "%w", err)
 	}

@@ -16,6 +16,5 @@
 // and open records, and a deployment that finds its project's journal open ends the open deployment first.
 //
 // After a crash: a deployment that was accepted and not yet committing is rolled back; one that was committing retries the
-// compare-and-swap; one that ended is final; pins without a journal are removed. A
-// second recovery changes nothing.
+// compare-and-swap; one that ended is final; pins without a journal are removed. A second recovery changes nothing.
 package pipeline

@@ -72,8 +72,7 @@ func (dep *deployment) execute(ctx context.Context) {
 	dep.commit(ctx)
 }
 
-// skippedAs returns the procedure under whose name another one is skipped: in a project with nodes, skipping install
-// skips the rollout.
+// skippedAs returns the procedure under whose name another one is skipped: in a project with nodes, skipping install skips the rollout.
 func skippedAs(name string) string {
 	if name == procedures.NameRollout || name == procedures.NameNodes {
 		return procedures.NameInstall
@@ -158,8 +157,7 @@ func (dep *deployment) procedure(ctx context.Context, env *procedures.Env, proc 
 	return err
 }
 
-// explain returns the lines that tell the pusher about an error: for an internal error the deployment's ID, since the log
-// has the rest.
+// explain returns the lines that tell the pusher about an error: for an internal error the deployment's ID, since the log has the rest.
 func (dep *deployment) explain(err error) []string {
 	err = diskfull.Explain(err)
 	if e, ok := endedBy(err); ok {

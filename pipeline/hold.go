@@ -94,8 +94,7 @@ func (p *Pipeline) Supersede(ctx context.Context, name project.Name, by project.
 	return nil
 }
 
-// Release continues a deployment with Hold, with the outputs of earlier stages' nodes. It is idempotent; a deployment that has ended is
-// ignored.
+// Release continues a deployment with Hold, with the outputs of earlier stages' nodes. It is idempotent; a deployment that has ended is ignored.
 func (p *Pipeline) Release(id project.ID, exports json.RawMessage) {
 	p.mu.Lock()
 	dep := p.byID[id]

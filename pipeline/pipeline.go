@@ -52,8 +52,7 @@ type Config struct {
 	Settings func(ctx context.Context, name project.Name) (Settings, error)
 	// SetEnvironment makes an environment that of a project; durable on return, and idempotent.
 	SetEnvironment func(ctx context.Context, name project.Name, env string) error
-	// May reports whether an actor has a permission on a project now. A rollback moves both branches, whichever repository it was requested
-	// in.
+	// May reports whether an actor has a permission on a project now. A rollback moves both branches, whichever repository it was requested in.
 	May func(ctx context.Context, who project.Pusher, name project.Name, want project.Right) (bool, error)
 	// Demands are those on a project in some environments; nil demands nothing.
 	Demands func(name project.Name, environments []string) demands.Demands

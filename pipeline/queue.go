@@ -192,8 +192,7 @@ func (p *Pipeline) Cancel(_ context.Context, name project.Name, id project.ID, b
 	return dep.record().ID, nil
 }
 
-// Exclusive blocks deployments of a project until release is called: they wait in the queue. It is fault.Busy while one is running or
-// waiting.
+// Exclusive blocks deployments of a project until release is called: they wait in the queue. It is fault.Busy while one is running or waiting.
 func (p *Pipeline) Exclusive(_ context.Context, name project.Name, what string, by project.Pusher) (release func(), err error) {
 	over, err := p.cfg.Underway.Begin(name)
 	if err != nil {

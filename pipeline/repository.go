@@ -36,8 +36,7 @@ type Repository interface {
 	RefuseLFS(ctx context.Context, c project.Commit, in project.Incoming) error
 	// Checkout checks out a published commit into a working copy; see project.CheckoutStats. It can be repeated, and is durable on return.
 	Checkout(ctx context.Context, req project.Checkout) (project.CheckoutStats, error)
-	// TryCheckout returns the error that Checkout would return because of changes in the working copy, and these changes; it writes
-	// nothing.
+	// TryCheckout returns the error that Checkout would return because of changes in the working copy, and these changes; it writes nothing.
 	TryCheckout(ctx context.Context, req project.Checkout, in project.Incoming) (project.CheckoutStats, error)
 	// Describe compares two commits; old may be "".
 	Describe(ctx context.Context, old, new project.Commit, in project.Incoming) (project.Description, error)

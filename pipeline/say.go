@@ -30,8 +30,7 @@ func (dep *deployment) printWaiting(before []*deployment, now time.Time) {
 	dep.log.Append(event.Event{Kind: event.Waiting, Text: text})
 }
 
-// turnIn estimates how long the deployments in before will take, from past ones; 0 if one of them has no
-// estimate.
+// turnIn estimates how long the deployments in before will take, from past ones; 0 if one of them has no estimate.
 func turnIn(before []*deployment, now time.Time) (left time.Duration) {
 	for i, x := range before {
 		rec := x.record()

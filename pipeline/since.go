@@ -35,8 +35,7 @@ func (dep *deployment) since(ctx context.Context) []project.ID {
 
 // rewound returns the deployments that a push of an older commit reverts: all that went live after the newest one of that commit, or of one
 // that it contains, all of whose steps ran. There are none if the commit is not older than what is live, if none of them left anything to
-// undo outside the trees, if that must stay, and if only some steps run, since all are needed to recreate the older
-// commit's state.
+// undo outside the trees, if that must stay, and if only some steps run, since all are needed to recreate the older commit's state.
 func (dep *deployment) rewound(ctx context.Context, desc *project.Description) ([]project.ID, error) {
 	d := dep.env.Deployment
 	if desc == nil || !desc.Forced || d.Trigger == project.TriggerRollback || dep.env.Prepared.Cfg.OnRollback() == project.RollbackTree || dep.env.Prepared.Dev() || len(dep.env.Prepared.Cfg.OnlySteps()) > 0 {

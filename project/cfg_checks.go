@@ -153,8 +153,7 @@ func kindList() string {
 // checkSetter reads the value of one key into a check, and returns what is wrong with it.
 type checkSetter func(c *Check, l *leaf) string
 
-// checkKeys returns the keys that checks of a kind accept in addition to the key of the kind
-// itself.
+// checkKeys returns the keys that checks of a kind accept in addition to the key of the kind itself.
 func checkKeys(kind CheckKind) map[string]checkSetter {
 	keys := map[string]checkSetter{
 		"start_after": durationOf(func(c *Check) *time.Duration { return &c.StartAfter }, 0),

@@ -10,8 +10,7 @@ import (
 	"corpus-git/project/schema"
 )
 
-// classesKey is the key of cfg that turns classes of the recipe on and off, and that lists the classes that are
-// on.
+// classesKey is the key of cfg that turns classes of the recipe on and off, and that lists the classes that are on.
 const classesKey = "classes"
 
 // classLayer returns the layer of the values that a class sets; its file is classes.yaml.
@@ -32,8 +31,7 @@ type source struct {
 	layer  Layer
 }
 
-// classes returns the classes that are on: by their declaration, then as the layers set them, the strongest
-// last.
+// classes returns the classes that are on: by their declaration, then as the layers set them, the strongest last.
 func classes(in CfgInputs, env chosen, sample, pillar *py.Dict) (on []*schema.Class, err error) {
 	if in.Classes == nil {
 		return nil, nil
@@ -97,8 +95,7 @@ func classSources(in CfgInputs, sample, pillar *py.Dict) (out []source, err erro
 	return out, err
 }
 
-// choose applies one layer: a list of +NAME and -NAME, a string of these, or a mapping of names to true or
-// false.
+// choose applies one layer: a list of +NAME and -NAME, a string of these, or a mapping of names to true or false.
 func choose(declared *schema.Classes, chosen map[string]bool, v any, layer Layer) error {
 	set := func(name string, on bool) error {
 		if declared.Find(name) == nil {

@@ -23,8 +23,7 @@ type convergeKeys struct {
 	mode         ConvergeMode
 }
 
-// Converge returns when and how the live release is applied again: the server's default, except for what the key converge
-// sets.
+// Converge returns when and how the live release is applied again: the server's default, except for what the key converge sets.
 func (c *Cfg) Converge(server ConvergePolicy) ConvergePolicy {
 	k, out := c.convergence, server
 	if k.boot != nil {

@@ -12,8 +12,7 @@ import (
 var reference = regexp.MustCompile(`\{[^{}:\n]+\}`)
 
 const (
-	// maxResolved limits the size of one resolved string, maxResolvedAll that of all together: references can double
-	// each other.
+	// maxResolved limits the size of one resolved string, maxResolvedAll that of all together: references can double each other.
 	maxResolved    = 1 << 20
 	maxResolvedAll = 16 << 20
 )
@@ -51,8 +50,7 @@ func (r *resolver) tree(t *tree) {
 	})
 }
 
-// leaf resolves one leaf in place; false if a caller is resolving it already: that is a cycle, and the reference
-// stays.
+// leaf resolves one leaf in place; false if a caller is resolving it already: that is a cycle, and the reference stays.
 func (r *resolver) leaf(l *leaf) bool {
 	if r.done[l] {
 		return true

@@ -10,8 +10,7 @@ import (
 	"corpus-git/internal/saltyaml"
 )
 
-// Origin returns the layer that a path's value came from; for a mapping the last layer that added to it. It returns "" if
-// there is no such path.
+// Origin returns the layer that a path's value came from; for a mapping the last layer that added to it. It returns "" if there is no such path.
 func (c *Cfg) Origin(path string) Layer {
 	if l := c.root.get(strings.Split(path, ":")); l != nil {
 		return l.layer

@@ -101,7 +101,7 @@ func (f field) kind() string {
 	return "text"
 }
 
-// parse reads the text of one value. Errors do not quote it.
+// parse reads the text of one value. Errors do not quote it. It is long as it has one case for each type of a setting.
 func (f field) parse(s string) (reflect.Value, error) {
 	out := reflect.New(f.typ).Elem()
 	least := func(v, unit int64, show func(int64) string) error {

@@ -78,7 +78,8 @@ func how(all []tree, is func(t tree) bool) string {
 	return fmt.Sprint(n)
 }
 
-// Markdown returns the page, one section after another, of what the built-in runner supports, and where it differs from Salt on purpose.
+// Markdown returns the page of what the built-in runner supports, and where it differs from Salt on purpose. It is long as it writes one section
+// after the other.
 func Markdown() (string, error) {
 	all, err := readTrees()
 	if err != nil {

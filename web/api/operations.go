@@ -214,7 +214,7 @@ func queued(path, id, summary string) operation {
 		about: "Answers when the deployment is in the queue; Location is where it is, and /events below that follows it."}
 }
 
-// runs registers the operations that start a deployment; they respond when it is in the queue.
+// runs registers the operations that start a deployment; they respond when it is in the queue. It is long as it is one list of them.
 func (a *API) runs() {
 	type deploy struct {
 		OnProject

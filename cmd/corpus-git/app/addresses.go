@@ -13,8 +13,7 @@ import (
 	"strings"
 )
 
-// Addresses is the content of addr.json in the state directory: the addresses on which a running
-// server listens.
+// Addresses is the content of addr.json in the state directory: the addresses on which a running server listens.
 type Addresses struct {
 	SSH  string `json:"ssh"`
 	HTTP string `json:"http,omitempty"`

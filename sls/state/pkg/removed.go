@@ -9,7 +9,8 @@ import (
 	"corpus-git/sls/state/core"
 )
 
-// remove implements pkg.removed and pkg.purged. Source: Salt documentation, pkg state, removed and purged.
+// remove implements pkg.removed and pkg.purged. Source: Salt documentation, pkg state, removed and purged. It is long as it answers for each
+// case, in the order in which Salt looks at them.
 func remove(c *core.Call, how string) core.Return {
 	if fail := apt(c); fail != "" {
 		return core.Failf("%s", fail)
