@@ -26,8 +26,8 @@ import (
 	"corpus-git/sls/host"
 )
 
-// firstOrdinaryUID is the first UID of an ordinary account in Debian's and Fedora's login.defs (UID_MIN); system accounts are below.
-const firstOrdinaryUID = 1000
+// FirstOrdinaryUID is the first UID of an ordinary account in Debian's and Fedora's login.defs (UID_MIN); system accounts are below.
+const FirstOrdinaryUID = 1000
 
 // Accounts are the machine's accounts. Changing them needs root.
 type Accounts struct {
@@ -82,7 +82,7 @@ func (a Accounts) formerUID(home string) (uid int, ok bool) {
 		return 0, false
 	}
 	st, ok := fi.Sys().(*syscall.Stat_t)
-	if !ok || st.Uid == 0 || st.Uid >= firstOrdinaryUID {
+	if !ok || st.Uid == 0 || st.Uid >= FirstOrdinaryUID {
 		return 0, false
 	}
 	_, err = a.Users.UserByID(int(st.Uid))

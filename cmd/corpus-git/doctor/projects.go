@@ -17,6 +17,7 @@ import (
 	"corpus-git/internal/humanize"
 	"corpus-git/layout"
 	"corpus-git/live"
+	"corpus-git/procedures/accounts"
 	"corpus-git/project"
 	"corpus-git/project/registry"
 )
@@ -105,7 +106,7 @@ func (p Projects) orphans(ctx context.Context, add adder, used map[string]bool, 
 		}
 		name, ours := strings.CutSuffix(f[0], "-user")
 		uid, err := strconv.Atoi(f[2])
-		if _, perr := project.ParseName(name); !ours || err != nil || perr != nil || uid == 0 || uid >= 1000 || f[5] != "/home/"+f[0] || used[f[0]] {
+		if _, perr := project.ParseName(name); !ours || err != nil || perr != nil || uid == 0 || uid >= accounts.FirstOrdinaryUID || f[5] != "/home/"+f[0] || used[f[0]] {
 			continue
 		}
 		if ours, err = p.Destroyed(ctx, name); err != nil {
