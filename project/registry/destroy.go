@@ -113,38 +113,39 @@ func (r *Registry) discard(name project.Name, data bool) (Destroyed, error) {
 	return out, syncDir(l.Dir(), trash)
 }
 
-// trash makes a folder to move a project to: in the state directory, or beside the projects if
-// that is another file system, because rename(2) does not cross one.
+// trash makes a folder to move a project to: in the state directory, or beside the projects if nothing can be renamed to there. rename(2) crosses neither file systems nor mounts of the
+// same one, and systemd mounts the state directory of a sandboxed service by itself.
 func (r *Registry) trash(name project.Name) (string, error) {
-	parent := r.State.Trash()
-	if err := os.MkdirAll(parent, 0o700); err != nil {
-		return "", err
-	}
-	same, err := sameDevice(parent, r.Root.Project(string(name)).Dir())
+	dir, err := makeTrash(r.State.Trash(), name)
 	if err != nil {
 		return "", err
 	}
-	if !same {
-		parent = r.besides()
-		if err := os.MkdirAll(parent, 0o700); err != nil {
-			return "", err
-		}
+	probe, err := os.MkdirTemp(r.Root.Project(string(name)).Dir(), ".trash-")
+	if err != nil {
+		return "", err
+	}
+	to := filepath.Join(dir, filepath.Base(probe))
+	err = os.Rename(probe, to)
+	if err == nil {
+		return dir, os.Remove(to)
+	}
+	if err := errors.Join(os.Remove(probe), os.Remove(dir)); err != nil {
+		return "", err
+	}
+	if !errors.Is(err, unix.EXDEV) {
+		return "", err
+	}
+	return makeTrash(r.besides(), name)
+}
+
+func makeTrash(parent string, name project.Name) (string, error) {
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return "", err
 	}
 	return os.MkdirTemp(parent, string(name)+"-")
 }
 
 func (r *Registry) besides() string { return filepath.Join(r.Root.Projects(), ".trash") }
-
-func sameDevice(a, b string) (bool, error) {
-	var sa, sb unix.Stat_t
-	if err := unix.Stat(a, &sa); err != nil {
-		return false, err
-	}
-	if err := unix.Stat(b, &sb); err != nil {
-		return false, err
-	}
-	return sa.Dev == sb.Dev, nil
-}
 
 func notEmpty(dir string) (bool, error) {
 	entries, err := os.ReadDir(dir)

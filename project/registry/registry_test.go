@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"corpus-git/internal/db"
 	"corpus-git/internal/fault"
@@ -200,6 +201,27 @@ func TestDestroyKeepsData(t *testing.T) {
 		_, err = h.Destroy(t.Context(), "app", data)
 		require.Equal(t, fault.Refused, fault.KindOf(err))
 	}
+}
+
+// The state directory of a sandboxed service is a mount of its own, of the same file system: nothing can be renamed to there.
+func TestDestroyAcrossMounts(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	h := open(t)
+	_, err := h.Create(t.Context(), "app", registry.Settings{})
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(h.State.Path(), 0o700))
+	require.NoError(t, unix.Mount(h.State.Path(), h.State.Path(), "", unix.MS_BIND, ""))
+	defer func() { require.NoError(t, unix.Unmount(h.State.Path(), unix.MNT_DETACH)) }()
+	l := h.Root.Project("app")
+	require.NoError(t, os.WriteFile(filepath.Join(l.Live(), "index.html"), []byte("x"), 0o600))
+	d, err := h.Destroy(t.Context(), "app", true)
+	require.NoError(t, err)
+	require.NoDirExists(t, l.Dir())
+	require.FileExists(t, filepath.Join(d.Trash, "project", "index.html"))
+	require.NoError(t, h.EmptyTrash(t.Context()))
+	require.NoDirExists(t, d.Trash)
 }
 
 func TestDestroyIsRefusedWhileDeploying(t *testing.T) {
