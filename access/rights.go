@@ -129,6 +129,19 @@ func (r Rights) Can(name project.Name, want project.Right) bool {
 	return want != "" && r.scope.Allows(name, want) && (r.all || slices.ContainsFunc(r.everywhere, grants) || slices.ContainsFunc(r.on[name], grants))
 }
 
+// Somewhere reports whether there may be a project on which Can would return true.
+func (r Rights) Somewhere(want project.Right) bool {
+	if r.all || slices.ContainsFunc(r.everywhere, func(has project.Right) bool { return has.Grants(want) }) {
+		return true
+	}
+	for name := range r.on {
+		if r.Can(name, want) {
+			return true
+		}
+	}
+	return false
+}
+
 // Rights looks up all permissions of an identity together; see Can.
 func (s *Store) Rights(ctx context.Context, who Identity) (Rights, error) {
 	return s.rights(ctx, who, `TRUE`)

@@ -107,6 +107,8 @@ func TestForms(t *testing.T) {
 		{"/projects/app/rollback", url.Values{"to": {string(idLive)}, "live": {live}}, `POST /api/v1/projects/app/rollback {"deployment":"` + string(idLive) + `"}`, at},
 		{"/projects/app/rollback", url.Values{"to": {""}, "live": {live}}, `POST /api/v1/projects/app/rollback {}`, at},
 		{"/projects/app/tasks", url.Values{"task": {"migrate"}, "set": {"data.to=3"}}, `POST /api/v1/projects/app/tasks/migrate {"set":{"data.to":"3"}}`, at},
+		{"/projects/app/promote", url.Values{"where": {"project"}, "to": {"shop"}, "live": {live}, "env": {"ignored"}, "pillar": {"yes"}, "set": {"data.port=1"}, "do": {"plan"}}, `POST /api/v1/projects/app/promote {"set":{"data.port":"1"},"to":"shop","pillar":true,"plan":true}`, at},
+		{"/projects/app/promote", url.Values{"where": {"environment"}, "env": {" qa "}, "to": {"shop"}, "force": {"yes"}, "live": {live}, "do": {"promote"}}, `POST /api/v1/projects/app/promote {"environment":"qa"}`, at},
 		{at + "/cancel", url.Values{}, "POST /api/v1" + at + "/cancel null", at},
 		{"/create", url.Values{"name": {"shop"}, "env": {"qa"}}, `POST /api/v1/projects {"name":"shop","env":"qa"}`, at},
 		{"/keys", url.Values{"name": {"marie"}, "key": {"ssh-ed25519 AAAA"}, "admin": {"yes"}}, `POST /api/v1/keys {"name":"marie","key":"ssh-ed25519 AAAA","admin":true}`, "/keys"},
@@ -135,6 +137,13 @@ func TestForms(t *testing.T) {
 		}
 	}
 	q.asked = nil
+	for _, form := range []url.Values{{"to": {"absent"}, "live": {live}}, {"to": {"app"}, "live": {live}}, {"to": {"shop"}, "live": {"something else"}}, {"where": {"environment"}, "live": {live}}} {
+		form.Set("token", token)
+		status, _, body := post("/projects/app/promote", form)
+		require.Equal(t, http.StatusForbidden, status, form)
+		require.Contains(t, body, `role="alert"`)
+		require.Empty(t, q.asked, form)
+	}
 	for path, form := range map[string]url.Values{
 		"/projects/app/deploy":   {"token": {token}, "do": {"deploy"}, "set": {"nonsense"}},
 		"/projects/app/tasks":    {"token": {token}, "task": {"none"}},
@@ -166,7 +175,7 @@ func TestFormsAreForWhoMay(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, status, "the token of another session")
 	status, _, _ = post("/projects/app/deploy", url.Values{"token": {""}})
 	require.Equal(t, http.StatusForbidden, status)
-	for _, path := range []string{"/projects/app/deploy", "/projects/app/rollback", "/projects/app/tasks", "/projects/app/deployments/0298c2f6/cancel", "/create"} {
+	for _, path := range []string{"/projects/app/deploy", "/projects/app/rollback", "/projects/app/promote", "/projects/app/tasks", "/projects/app/deployments/0298c2f6/cancel", "/create"} {
 		res, _ := get(t, s, path)
 		require.Equal(t, http.StatusForbidden, res.StatusCode, "%s with the token that only reads", path)
 		res, _ = get(t, s, path, "Authorization", "Bearer reader")

@@ -64,6 +64,9 @@ func (m *machine) Project(_ context.Context, name project.Name) (status.Project,
 	if m.fail != nil {
 		return status.Project{}, m.fail
 	}
+	if name == "shop" || name == "bare" {
+		return status.Project{Name: name}, nil
+	}
 	if name != "app" {
 		return status.Project{}, fault.New(fault.Refused, "", "no project %s", name)
 	}
@@ -116,7 +119,7 @@ func (m *machine) written(_ project.Name, id project.ID) iter.Seq2[event.Event, 
 }
 
 func (m *machine) List(context.Context) ([]registry.Project, error) {
-	return []registry.Project{{Name: "app"}}, m.fail
+	return []registry.Project{{Name: "app"}, {Name: "shop"}, {Name: "bare", RemoteLess: true}}, m.fail
 }
 
 func (m *machine) Describe(ctx context.Context, projects []registry.Project) (out []status.Project, err error) {

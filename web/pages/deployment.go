@@ -29,11 +29,11 @@ type deploymentBody struct {
 	Decide   mayDecide
 }
 
-// deployOf returns the form that deploys as a plan was made; values that are secret in the pillar are not recorded, and are typed again.
-func deployOf(rec project.Record) string {
+// planned returns the fields of a form that starts what a plan was of.
+func planned(rec project.Record) url.Values {
 	var set []string
 	for _, s := range rec.Set {
-		if !s.Secret {
+		if !s.Secret && (rec.Promoted == nil || rec.Promoted.Environment == "" || s.Key != "default_env") {
 			set = append(set, s.Key+"="+s.Value)
 		}
 	}
@@ -41,7 +41,12 @@ func deployOf(rec project.Record) string {
 	if len(set) > 0 {
 		q.Set("set", strings.Join(set, "\n"))
 	}
-	return pathOf(rec.Project, "deploy") + "?" + q.Encode()
+	return q
+}
+
+// deployOf returns the form that deploys as a plan was made; values that are secret in the pillar are not recorded, and are typed again.
+func deployOf(rec project.Record) string {
+	return pathOf(rec.Project, "deploy") + "?" + planned(rec).Encode()
 }
 
 func (p *Pages) deployment(w http.ResponseWriter, r *http.Request) error {
@@ -66,7 +71,11 @@ func (p *Pages) deployment(w http.ResponseWriter, r *http.Request) error {
 	}
 	b.Decide = p.mayDecide(r, b.Approval, rights)
 	b.Plan = rec.Trigger == project.TriggerPlan && rec.State == project.Done
-	b.Deploy = deployOf(rec)
+	if b.Deploy = deployOf(rec); rec.Promoted != nil {
+		b.Plan, b.Deploy = b.Plan && rights.Can(rec.Promoted.From, project.Read), promoteOf(rec)
+	} else if rec.Code != at.Code || rec.Pillar != at.Pillar {
+		b.Plan = false // what was planned was pushed, and is deployed by a push
+	}
 	b.Log = partAt(p.Events(rec.Project, rec.ID), n, r.URL.Query().Get("q"))
 	p.Show(w, r, http.StatusOK, "deployment.html", page{Title: string(rec.Project) + " " + rec.ID.Short(), Body: b})
 	return nil

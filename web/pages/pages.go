@@ -155,6 +155,8 @@ func (p *Pages) Register(mux *http.ServeMux) {
 		"POST /projects/{name}/deploy":                   p.deploy,
 		"GET /projects/{name}/rollback":                  p.rollbackForm,
 		"POST /projects/{name}/rollback":                 p.rollback,
+		"GET /projects/{name}/promote":                   p.promoteForm,
+		"POST /projects/{name}/promote":                  p.promote,
 		"GET /projects/{name}/tasks":                     p.taskForm,
 		"POST /projects/{name}/tasks":                    p.task,
 		"GET /projects/{name}/deployments/{id}/cancel":   p.cancelForm,

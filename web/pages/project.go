@@ -40,11 +40,14 @@ func (p *Pages) tabs(r *http.Request, name project.Name, rights access.Rights) (
 	return out
 }
 
-// may contains the reader's permissions on a project.
-type may struct{ Deploy bool }
+// may contains the reader's permissions on a project. Promote: may deploy in some project what is live in this one.
+type may struct{ Deploy, Promote bool }
 
 func (p *Pages) may(r *http.Request, name project.Name, rights access.Rights) may {
-	return may{Deploy: rights.Can(name, project.Deploy) && !p.reader.Identity(r).ReadOnly}
+	if p.reader.Identity(r).ReadOnly {
+		return may{}
+	}
+	return may{Deploy: rights.Can(name, project.Deploy), Promote: rights.Somewhere(project.Deploy)}
 }
 
 // projectHead is the common data of the pages of a project.
