@@ -4,6 +4,7 @@
 //	go run ./bench burst    pushes back to back, against the same and, with SALT_CALL, the original's stack; and where the server's time goes; CORPUS_GIT_BENCH_BURST=20x10 is a small project
 //	go run ./bench load     100 projects pushed at once, 20 pushes each, against the same; CORPUS_GIT_BENCH_LOAD=10x5 is less
 //	go run ./bench projects a server of 10,000 projects against one of ten: start, and one push
+//	go run ./bench records  a server of 100,000 records of deployments against one of ten: listing them, one push, and start; CORPUS_GIT_BENCH_RECORDS=10000 is less
 //	go run ./bench idle     1,000 connections that do nothing: memory, and a push against one without them
 //	go run ./bench nodes    a change on 10 nodes, against a loop of ssh and rsync and a playbook of Ansible; CORPUS_GIT_BENCH_NODES=3x500x3 is less
 //	go run ./bench agents   1,000 agents that dial in: memory and processor time of the hub, and pushes to all of them; CORPUS_GIT_BENCH_AGENTS=100 is less

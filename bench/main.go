@@ -22,7 +22,7 @@ func main() {
 	}
 	all := map[string]func(*lab) error{
 		"agents": benchAgents, "archive": benchArchive, "burst": benchBurst, "checkout": benchCheckout, "files": benchFiles, "fixperms": benchFixperms, "idle": benchIdle, "jinja": benchJinja,
-		"load": benchLoad, "nodes": benchNodes, "onefile": benchOneFile, "pack": benchPack, "packs": benchPacks, "projects": benchProjects, "push": benchPush, "rollback": benchRollback, "sls": benchSLS,
+		"load": benchLoad, "nodes": benchNodes, "onefile": benchOneFile, "pack": benchPack, "packs": benchPacks, "projects": benchProjects, "push": benchPush, "records": benchRecords, "rollback": benchRollback, "sls": benchSLS,
 	}
 	var l lab
 	flag.StringVar(&l.packs, "packs", "", "what the benchmark pack ingests: `names` of packs, or of repositories that have one pack, with commas between; and of which repositories checkout and onefile check the newest trees out")
