@@ -44,7 +44,7 @@ func TestContainerPackage(t *testing.T) {
 	m.soon("systemctl is-active corpus-git && test $(systemctl show -P MainPID corpus-git) != " + pid)
 	m.run("rm -r /run/systemd/system/corpus-git.service.d; systemctl daemon-reload; systemctl restart corpus-git")
 
-	m.reboot()
+	m.convergeAfterReboot()
 	m.run("systemctl is-active corpus-git && " + proof)
 	m.run("cd shell; git commit -q --allow-empty -m Two; git push prod master")
 
@@ -69,6 +69,22 @@ func TestContainerPackage(t *testing.T) {
 	m.run("apt-get -qq purge -y corpus-git >/dev/null 2>&1; ! systemctl --failed --plain --no-legend | grep .")
 }
 
+// convergeAfterReboot reboots, and expects that a project with converge at boot is applied again, once: what /run held is gone, and a file in /etc was edited before.
+func (m *machine) convergeAfterReboot() {
+	m.t.Helper()
+	m.run(`mkdir -p again/.salt; cd again
+printf 'makina-projects.again:\n  converge: {boot: true, splay: 0s}\n' >.salt/PILLAR.sample
+printf 'in-run:\n  file.managed:\n    - name: /run/again/state\n    - makedirs: True\n    - contents: applied\nin-etc:\n  file.managed:\n    - name: /etc/again.conf\n    - contents: applied\n' >.salt/010_state.sls
+corpus-git project create again; git init -q; git add -A; git commit -qm One; git push ssh://deploy@127.0.0.1:2222/again/project.git master
+grep applied /run/again/state; echo edited >/etc/again.conf`)
+	m.reboot()
+	m.soon("grep applied /run/again/state && grep applied /etc/again.conf && corpus-git project show again --json | grep '\"state\": \"in sync\"'")
+	ran := "test $(corpus-git deployments again --json | grep -c '\"occasion\": \"boot\"') = 1"
+	m.run(ran + " && corpus-git deployments again --json | grep '\"changed\": 2'")
+	m.run("rm /run/again/state; systemctl restart corpus-git; sleep 2; " + ran + " && test ! -e /run/again/state")
+	m.run("corpus-git project destroy again --yes --data; rm -f /etc/again.conf")
+}
+
 // documentedExposure holds what docs/operating.md says of the unit against what systemd says of it.
 func (m *machine) documentedExposure() {
 	m.t.Helper()
@@ -76,7 +92,7 @@ func (m *machine) documentedExposure() {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	said := regexp.MustCompile("`systemd-analyze security corpus-git` says ([0-9.]*[0-9])").FindSubmatch(doc)
+	said := regexp.MustCompile("`systemd-analyze security corpus-git` reports ([0-9.]*[0-9])").FindSubmatch(doc)
 	out := m.run("systemd-analyze security corpus-git.service --no-pager | tail -1")
 	if said == nil || !strings.Contains(out, ": "+string(said[1])+" ") {
 		m.t.Errorf("docs/operating.md says another figure than systemd: %s", out)
