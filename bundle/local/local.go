@@ -234,7 +234,7 @@ func (b *Machine) Fence(ctx context.Context, name project.Name, lease int64) err
 	return b.Fences(ctx, name, lease)
 }
 
-// known creates the project of a bundle, if the bundle has commits, or updates its node.
+// known creates the project of a bundle, if the bundle has commits, or updates its node and, on a node, its environment, which is the hub's.
 func (b *Machine) known(ctx context.Context, m bundle.Manifest, brings bool) (created bool, err error) {
 	name := m.Release.Project
 	node := &project.Node{Hub: cmp.Or(m.From, "another machine"), Name: m.Node.Name, Roles: m.Node.Roles, KV: m.KV}
@@ -251,6 +251,9 @@ func (b *Machine) known(ctx context.Context, m bundle.Manifest, brings bool) (cr
 	case unknown, brings && !reflect.DeepEqual(p.Node, node):
 		c, err := b.Projects.Create(ctx, name, registry.Settings{Env: m.Release.Environment, Node: node})
 		return c.New, err
+	case m.Node.Name != "" && m.Restore == "" && m.Release.Environment != "" && m.Release.Environment != p.Env:
+		_, err := b.Projects.Create(ctx, name, registry.Settings{Env: m.Release.Environment})
+		return false, err
 	}
 	return false, nil
 }
