@@ -113,6 +113,14 @@ func NewPlan(members []Member, s Stages, known map[string]Node, only []string) (
 		}
 		p.Stages = append(p.Stages, ps)
 	}
+	if s.Partial {
+		for _, m := range left {
+			p.Left = append(p.Left, m.Name)
+		}
+		if left = nil; len(p.Stages) == 0 {
+			return nil, fault.New(fault.Refused, NodesFile, "no node has a role of the stages of this job")
+		}
+	}
 	if len(left) > 0 {
 		return nil, fault.New(fault.Refused, StagesFile, "no stage takes the node %s, whose roles are: %s", left[0].Name, strings.Join(left[0].Roles, ", ")).
 			WithHint("add a stage without roles at the end: it takes all that are left")

@@ -123,7 +123,7 @@ func (p *Progress) Retry() (project.Deployment, error) {
 			return was, fault.New(fault.Refused, "rollout retry", "the value of %s was secret, and was not kept", s.Key).WithHint("deploy again, with the value")
 		}
 	}
-	d := project.Deployment{Project: was.Project, Trigger: was.Trigger, Repo: was.Repo, Select: was.Select, Set: was.Set, Overwrite: was.Overwrite, Forced: was.Forced, AllowEmpty: was.AllowEmpty, Restore: was.Restore, Nodes: nodes}
+	d := project.Deployment{Project: was.Project, Trigger: was.Trigger, Repo: was.Repo, Select: was.Select, Set: was.Set, Overwrite: was.Overwrite, Forced: was.Forced, AllowEmpty: was.AllowEmpty, Restore: was.Restore, Job: was.Job, Nodes: nodes}
 	if p.State == Live {
 		d.Trigger, d.Repo, d.Restore = project.TriggerRedeploy, "", ""
 	} else {

@@ -134,6 +134,8 @@ type Stages struct {
 	Stages    []Stage `yaml:"stages"`
 	// Leader names steps that run on one node; nil means that every step runs on each node.
 	Leader *Leader `yaml:"leader"`
+	// Partial leaves out nodes that no stage takes, which is otherwise an error.
+	Partial bool `yaml:"-"`
 }
 
 // The values of OnFailure.
@@ -153,15 +155,20 @@ func ReadStages(code fs.FS) (s Stages, err error) {
 			return s, err
 		}
 	}
+	return s, s.complete(StagesFile)
+}
+
+// complete sets the defaults and checks the rest; file is named in errors.
+func (s *Stages) complete(file string) error {
 	if s.OnFailure == "" {
 		s.OnFailure = All
 	}
-	bad := func(format string, args ...any) error { return fault.New(fault.Usage, StagesFile, format, args...) }
+	bad := func(format string, args ...any) error { return fault.New(fault.Usage, file, format, args...) }
 	if s.OnFailure != All && s.OnFailure != OnlyStage && s.OnFailure != Halt {
-		return s, bad("on_failure is %q: it can be %s, %s or %s", s.OnFailure, All, OnlyStage, Halt)
+		return bad("on_failure is %q: it can be %s, %s or %s", s.OnFailure, All, OnlyStage, Halt)
 	}
 	if s.Leader != nil && len(s.Leader.Steps) == 0 {
-		return s, bad("leader names no steps")
+		return bad("leader names no steps")
 	}
 	if len(s.Stages) == 0 {
 		s.Stages = []Stage{{Name: "nodes"}}
@@ -169,14 +176,14 @@ func ReadStages(code fs.FS) (s Stages, err error) {
 	seen := map[string]bool{}
 	for _, st := range s.Stages {
 		if st.Name == "" || seen[st.Name] {
-			return s, bad("each stage needs a name of its own: %q", st.Name)
+			return bad("each stage needs a name of its own: %q", st.Name)
 		}
 		seen[st.Name] = true
 		if err := st.check(); err != nil {
-			return s, bad("stage %s: %w", st.Name, err)
+			return bad("stage %s: %w", st.Name, err)
 		}
 	}
-	return s, nil
+	return nil
 }
 
 func (s Stage) check() error {

@@ -39,7 +39,7 @@ type Node struct {
 // dialsIn replaces the destination of ssh, which can't begin with a colon.
 const dialsIn = ":agent"
 
-// Store is the table of nodes, and of the leases by which a machine knows which hub may give orders there.
+// Store is the table of nodes, that of jobs, and that of the leases by which a machine knows which hub may give orders there.
 type Store struct {
 	db    *sql.DB
 	batch *db.Batch
@@ -52,6 +52,8 @@ func Open(ctx context.Context, d *sql.DB) (*Store, error) {
 			added INTEGER NOT NULL, added_by TEXT NOT NULL) WITHOUT ROWID`,
 		`ALTER TABLE nodes ADD COLUMN said TEXT NOT NULL DEFAULT '{}'`,
 		`CREATE TABLE leases (project TEXT PRIMARY KEY, revision INTEGER NOT NULL) WITHOUT ROWID`,
+		`CREATE TABLE jobs (project TEXT NOT NULL, name TEXT NOT NULL, revision INTEGER NOT NULL, text TEXT NOT NULL, added INTEGER NOT NULL, added_by TEXT NOT NULL,
+			PRIMARY KEY (project, name, revision)) WITHOUT ROWID`,
 	})
 }
 

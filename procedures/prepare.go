@@ -129,7 +129,7 @@ func Prepare(ctx context.Context, t *Tools, d project.Deployment, src Sources, h
 	case project.TriggerCheck:
 		return p, nil
 	case project.TriggerRollback:
-		return p, p.planNodes(ctx, t, src, nil)
+		return p, p.planNodes(ctx, t, d, src, nil)
 	case project.TriggerTask:
 		return p, p.task(ctx, t, d)
 	case project.TriggerUndeploy:
@@ -141,7 +141,7 @@ func Prepare(ctx context.Context, t *Tools, d project.Deployment, src Sources, h
 		}
 		return p, nil
 	}
-	if err := p.planNodes(ctx, t, src, d.Nodes); err != nil {
+	if err := p.planNodes(ctx, t, d, src, d.Nodes); err != nil {
 		return nil, err
 	}
 	if err := p.check(ctx, t, d); err != nil {
@@ -182,14 +182,17 @@ func asNode(set []project.Setting, node *project.Node) ([]project.Setting, error
 }
 
 // planNodes reads which nodes to deploy to, and in which stages.
-func (p *Prepared) planNodes(ctx context.Context, t *Tools, src Sources, only []string) error {
+func (p *Prepared) planNodes(ctx context.Context, t *Tools, d project.Deployment, src Sources, only []string) error {
+	if len(p.nodes) == 0 && d.Job != "" {
+		return fault.New(fault.Refused, fleet.NodesFile, "%s has no nodes for the job %s", d.Project, d.Job).WithHint("nodes.yaml in the pillar lists them")
+	}
 	if len(p.nodes) == 0 {
 		return nil
 	}
 	if t.Fleet == nil {
 		return fault.New(fault.Refused, fleet.NodesFile, "this server does not deploy to nodes")
 	}
-	stages, err := fleet.ReadStages(src.Code)
+	stages, err := stagesOf(ctx, t, d, src)
 	if err != nil {
 		return err
 	}
@@ -202,6 +205,18 @@ func (p *Prepared) planNodes(ctx context.Context, t *Tools, src Sources, only []
 		p.Rollout = plan
 	}
 	return err
+}
+
+// stagesOf returns the stages of a deployment: those of its job, or those of the code.
+func stagesOf(ctx context.Context, t *Tools, d project.Deployment, src Sources) (fleet.Stages, error) {
+	if d.Job == "" {
+		return fleet.ReadStages(src.Code)
+	}
+	j, err := t.Fleet.Job(ctx, d.Project, d.Job)
+	if err != nil {
+		return fleet.Stages{}, err
+	}
+	return fleet.JobStages(j, src.Code)
 }
 
 // Store makes durable what the preparation has generated: secrets of templates, and the commits that the recipe extends. Secrets that are

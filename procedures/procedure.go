@@ -129,6 +129,8 @@ type Tools struct {
 type Fleet interface {
 	// Known returns the nodes that the operator added.
 	Known(ctx context.Context) (map[string]fleet.Node, error)
+	// Job finds a stored job by NAME@REVISION.
+	Job(ctx context.Context, of project.Name, ref string) (fleet.Job, error)
 	// Rollout prepares the deployment of a plan to the nodes; with a nil plan, its rollback.
 	Rollout(d project.Deployment, p *fleet.Plan, known map[string]fleet.Node) *fleet.Rollout
 }

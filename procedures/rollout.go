@@ -171,13 +171,17 @@ func (p *Prepared) checkHubSteps(ctx context.Context, t *Tools, d project.Deploy
 	if p.Rollout == nil {
 		return nil
 	}
+	source := fleet.StagesFile
+	if d.Job != "" {
+		source = "job " + d.Job
+	}
 	of := p.checking
 	defer func() { p.checking = of }()
 	for _, st := range p.Rollout.Stages {
 		for _, name := range slices.Concat(st.Before, st.After) {
 			s, err := taskOf(p.recipe, d.Project, name)
 			if err != nil {
-				return fault.New(fault.Usage, fleet.StagesFile, "stage %s: %w", st.Name, err).WithHint("%s", fault.HintOf(err))
+				return fault.New(fault.Usage, source, "stage %s: %w", st.Name, err).WithHint("%s", fault.HintOf(err))
 			}
 			p.checking = &stepCfg{value: p.dict()}
 			fleet.Batch{Stage: st.Name, Nodes: st.Nodes}.Into(p.checking.value)

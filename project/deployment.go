@@ -109,6 +109,8 @@ type Deployment struct {
 	Leader int64 `json:"leader,omitempty"`
 	// Hold makes the deployment wait after its archive until it is released.
 	Hold bool `json:"hold,omitempty"`
+	// Job is the stored job whose stages a redeployment follows: NAME@REVISION.
+	Job string `json:"job,omitempty"`
 	// Task is the task's name for TriggerTask.
 	Task string `json:"task,omitempty"`
 	// Converge is what TriggerConverge does.

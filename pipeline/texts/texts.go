@@ -26,6 +26,9 @@ func Headline(d project.Deployment, desc *project.Description, hide func(string)
 		}
 	case d.Trigger == project.TriggerRedeploy && d.Code == d.LiveCode:
 		fmt.Fprintf(&b, "%s  %s again", d.Project, d.Code.Short())
+		if d.Job != "" {
+			fmt.Fprintf(&b, ", job %s", d.Job)
+		}
 	case d.Repo == project.PillarRepo:
 		fmt.Fprintf(&b, "%s  pillar %s..%s", d.Project, d.LivePillar.Short(), d.Pillar.Short())
 	case d.LiveCode == "":

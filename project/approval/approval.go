@@ -152,7 +152,7 @@ func (r Request) Asks(d project.Deployment) bool {
 		return err1 == nil && err2 == nil && string(p) == string(q)
 	}
 	return x.Code == d.Code && x.Pillar == d.Pillar && x.LiveCode == d.LiveCode && x.LivePillar == d.LivePillar && same(x.Select, d.Select) && same(x.Set, d.Set) &&
-		x.Overwrite == d.Overwrite && x.AllowEmpty == d.AllowEmpty && x.AllowMissing == d.AllowMissing && x.Resume == d.Resume && same(x.Nodes, d.Nodes)
+		x.Overwrite == d.Overwrite && x.AllowEmpty == d.AllowEmpty && x.AllowMissing == d.AllowMissing && x.Resume == d.Resume && x.Job == d.Job && same(x.Nodes, d.Nodes)
 }
 
 // Changed returns why what a deployment would do differs from what was approved, "" if it does not: other commits, another live release, another

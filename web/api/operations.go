@@ -53,6 +53,8 @@ func (a *API) register() {
 	a.projects()
 	a.deployments()
 	a.runs()
+	a.jobs()
+	a.rollouts()
 	a.archives()
 	a.units()
 	a.waits()

@@ -437,7 +437,7 @@ func (c *core) liveCommit(ctx context.Context, name project.Name) (project.Commi
 // backend returns the backend of the verbs. detached reports that a server runs them.
 func (c *core) backend(detached bool) *verbs.Backend {
 	b := &verbs.Backend{
-		Projects: projects{c.registry, c}, Runs: c.pipeline, Access: c.access, Archives: archives{c}, Cfg: c.live, Units: c.units(), Enter: c.units(), Shells: c.cfg.Load().Shell, Checks: c.watch, Bundles: c.bundles(), Promotions: c.bundles(), Configs: c.tools.Configs, Fleet: c.nodes, Signals: c.signals, Approvals: c.pipeline, KV: c.kv, Recipes: c.live, Begin: c.begin, Audit: c.audit, Notifications: outbox{c.outbox, c},
+		Projects: projects{c.registry, c}, Runs: c.pipeline, Access: c.access, Archives: archives{c}, Cfg: c.live, Units: c.units(), Enter: c.units(), Shells: c.cfg.Load().Shell, Checks: c.watch, Bundles: c.bundles(), Promotions: c.bundles(), Configs: c.tools.Configs, Fleet: c.nodes, Jobs: c.fleet, Signals: c.signals, Approvals: c.pipeline, KV: c.kv, Recipes: c.live, Begin: c.begin, Audit: c.audit, Notifications: outbox{c.outbox, c},
 		Status: c.status(), Commands: c.sshCommand, Address: c.address, Hello: c.hello,
 		PublishedKeys: func(ctx context.Context, address string) ([]access.Published, error) {
 			return access.FetchKeys(ctx, &http.Client{}, address)

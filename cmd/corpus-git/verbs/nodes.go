@@ -7,6 +7,7 @@ import (
 
 	"corpus-git/cmd/corpus-git/verbs/approve"
 	"corpus-git/cmd/corpus-git/verbs/enter"
+	"corpus-git/cmd/corpus-git/verbs/jobs"
 	"corpus-git/cmd/corpus-git/verbs/nodes"
 	"corpus-git/cmd/corpus-git/verbs/promote"
 	"corpus-git/cmd/corpus-git/verbs/waits"
@@ -51,6 +52,12 @@ func (s *session) approve() approve.Session {
 			return s.watch(name, id, event.Style{Commands: s.commands(), Verbose: verbose})
 		},
 	}
+}
+
+func (s *session) jobs() jobs.Session {
+	return jobs.Session{Session: s.nodes(), Jobs: s.b.Jobs, Can: func(name project.Name, want project.Right) (bool, error) {
+		return s.b.Access.Can(s.ctx, s.who.Identity, name, want)
+	}}
 }
 
 func (s *session) promote() promote.Session {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"corpus-git/cmd/corpus-git/verbs/jobs"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
@@ -186,18 +187,27 @@ func (s *session) appLogs(c *cobra.Command, args []string, req units.LogRequest)
 const maxLogLines = 100_000
 
 func runCommand(s *session) *cobra.Command {
+	var verbose bool
 	c := &cobra.Command{
-		Use: "run PROJECT [--] COMMAND [ARG...]", Short: "Run a command as the project's user",
+		Use: "run PROJECT [--] COMMAND [ARG...] | JOB [KEY=VALUE...]", Short: "Run a command as the project's user, or a job",
 		Long: "Runs a command as the project's user in the live tree, with the environment of its steps and the key env of its\n" +
 			"configuration, and exits with its status. There is no shell and no terminal; standard input is passed on, and\n" +
-			"the command is stopped when you disconnect. Pillar values are hidden in its output. Deployments can run at the same time.",
-		Example: "  corpus-git run app -- ./manage.py migrate --plan\n  ssh -p 2222 deploy@server run app -- ./manage.py shell < script.py\n  corpus-git run app -- sh -c 'ls | wc -l'",
+			"the command is stopped when you disconnect. Pillar values are hidden in its output. Deployments can run at the same time.\n\n" +
+			"With a JOB instead, deploys the live commits of its project to the nodes of the job's stages, as in  corpus-git deploy ; see  corpus-git job --help .\n" +
+			"JOB is PROJECT/JOB, or its name alone; PROJECT/JOB@REVISION runs an earlier revision." + aboutSettings,
+		Example: "  corpus-git run app -- ./manage.py migrate --plan\n  ssh -p 2222 deploy@server run app -- ./manage.py shell < script.py\n  corpus-git run app -- sh -c 'ls | wc -l'\n  corpus-git run cloud/bring-up",
 		Args: func(c *cobra.Command, args []string) error {
-			return exactly("PROJECT", "COMMAND")(c, args[:min(len(args), 2)])
+			return exactly("PROJECT")(c, args[:min(len(args), 1)])
 		},
 		Annotations: map[string]string{ReadsStdin: "yes"},
 		RunE: func(c *cobra.Command, args []string) error {
 			argv := args[1:]
+			if len(argv) == 0 || strings.Contains(args[0], "/") {
+				return jobs.Run(s.jobs(), args[0], argv, verbose)
+			}
+			if s.detach || s.json || verbose {
+				return usage("--detach, --json and --verbose belong to a job")
+			}
 			if argv[0] == "--" { // what is behind the first argument is not looked at for flags
 				argv = argv[1:]
 			}
@@ -233,7 +243,7 @@ func runCommand(s *session) *cobra.Command {
 		},
 	}
 	c.Flags().SetInterspersed(false)
-	return c
+	return s.runFlags(c, &verbose)
 }
 
 // maxAudited is how many characters of a command line the audit log keeps.

@@ -431,6 +431,7 @@ type Facts struct {
 	Forced       bool              `json:"forced,omitzero"`
 	Hold         bool              `json:"hold,omitzero"`
 	ID           string            `json:"id"`
+	Job          string            `json:"job,omitzero"`
 	Leader       int64             `json:"leader,omitzero"`
 	LiveCode     string            `json:"live_code,omitzero"`
 	LivePillar   string            `json:"live_pillar,omitzero"`
@@ -489,6 +490,29 @@ type HostKeys struct {
 	HostKeys []HostKey `json:"host_keys"`
 	SSH      string    `json:"ssh"`
 	Version  int64     `json:"version"`
+}
+
+// Job is a schema of the document.
+type Job struct {
+	About    string    `json:"about,omitzero"`
+	Added    time.Time `json:"added"`
+	AddedBy  string    `json:"added_by,omitzero"`
+	Name     string    `json:"name"`
+	Project  string    `json:"project"`
+	Revision int64     `json:"revision"`
+	Text     string    `json:"text,omitzero"`
+}
+
+// JobDocument is a schema of the document.
+type JobDocument struct {
+	Job     Job   `json:"job"`
+	Version int64 `json:"version"`
+}
+
+// Jobs is a schema of the document.
+type Jobs struct {
+	Jobs    []Job `json:"jobs"`
+	Version int64 `json:"version"`
 }
 
 // Keeping is a schema of the document.
@@ -710,6 +734,7 @@ type Record struct {
 	Forced       bool              `json:"forced,omitzero"`
 	Hold         bool              `json:"hold,omitzero"`
 	ID           string            `json:"id"`
+	Job          string            `json:"job,omitzero"`
 	Leader       int64             `json:"leader,omitzero"`
 	LiveCode     string            `json:"live_code,omitzero"`
 	LivePillar   string            `json:"live_pillar,omitzero"`
@@ -820,6 +845,12 @@ type Server struct {
 	HTTP      string    `json:"http,omitzero"`
 	SSH       string    `json:"ssh"`
 	SSHConfig string    `json:"ssh_config"`
+}
+
+// SetBody is a schema of the document.
+type SetBody struct {
+	// Text: The document, in YAML
+	Text string `json:"text"`
 }
 
 // SetUserBody is a schema of the document.
@@ -1305,6 +1336,36 @@ func (c *Client) Grant(ctx context.Context, name string, user string, right stri
 	return out, err
 }
 
+// ListJobs: List the jobs of a project (GET /projects/{name}/jobs).
+func (c *Client) ListJobs(ctx context.Context, name string, options ...Option) (out Jobs, err error) {
+	err = c.do(ctx, "GET", "/projects/"+url.PathEscape(name)+"/jobs", nil, &out, options)
+	return out, err
+}
+
+// RemoveJob: Remove a job (DELETE /projects/{name}/jobs/{job}).
+func (c *Client) RemoveJob(ctx context.Context, name string, job string, options ...Option) (out Text, err error) {
+	err = c.do(ctx, "DELETE", "/projects/"+url.PathEscape(name)+"/jobs/"+url.PathEscape(job), nil, &out, options)
+	return out, err
+}
+
+// GetJob: Show a job (GET /projects/{name}/jobs/{job}).
+func (c *Client) GetJob(ctx context.Context, name string, job string, options ...Option) (out JobDocument, err error) {
+	err = c.do(ctx, "GET", "/projects/"+url.PathEscape(name)+"/jobs/"+url.PathEscape(job), nil, &out, options)
+	return out, err
+}
+
+// SetJob: Store a job, as a new revision unless it is unchanged (PUT /projects/{name}/jobs/{job}).
+func (c *Client) SetJob(ctx context.Context, name string, job string, body *SetBody, options ...Option) (out JobDocument, err error) {
+	err = c.do(ctx, "PUT", "/projects/"+url.PathEscape(name)+"/jobs/"+url.PathEscape(job), body, &out, options)
+	return out, err
+}
+
+// RunJob: Deploy the live commits in the stages of a job (POST /projects/{name}/jobs/{job}/run).
+func (c *Client) RunJob(ctx context.Context, name string, job string, body *Settings, options ...Option) (out DeploymentDocument, err error) {
+	err = c.do(ctx, "POST", "/projects/"+url.PathEscape(name)+"/jobs/"+url.PathEscape(job)+"/run", body, &out, options)
+	return out, err
+}
+
 // UnlinkProject: Take a project out of Salt's trees (DELETE /projects/{name}/link).
 func (c *Client) UnlinkProject(ctx context.Context, name string, options ...Option) (out Text, err error) {
 	err = c.do(ctx, "DELETE", "/projects/"+url.PathEscape(name)+"/link", nil, &out, options)
@@ -1338,6 +1399,30 @@ func (c *Client) ReportProject(ctx context.Context, name string, options ...Opti
 // Rollback: Roll back to an earlier deployment (POST /projects/{name}/rollback).
 func (c *Client) Rollback(ctx context.Context, name string, body *RollbackBody, options ...Option) (out DeploymentDocument, err error) {
 	err = c.do(ctx, "POST", "/projects/"+url.PathEscape(name)+"/rollback", body, &out, options)
+	return out, err
+}
+
+// CancelRollout: Cancel a rollout, and roll back nodes according to on_failure (POST /projects/{name}/rollout/cancel).
+func (c *Client) CancelRollout(ctx context.Context, name string, options ...Option) (out Text, err error) {
+	err = c.do(ctx, "POST", "/projects/"+url.PathEscape(name)+"/rollout/cancel", nil, &out, options)
+	return out, err
+}
+
+// PauseRollout: Start no further node (POST /projects/{name}/rollout/pause).
+func (c *Client) PauseRollout(ctx context.Context, name string, options ...Option) (out Text, err error) {
+	err = c.do(ctx, "POST", "/projects/"+url.PathEscape(name)+"/rollout/pause", nil, &out, options)
+	return out, err
+}
+
+// ResumeRollout: Resume a paused rollout (POST /projects/{name}/rollout/resume).
+func (c *Client) ResumeRollout(ctx context.Context, name string, options ...Option) (out Text, err error) {
+	err = c.do(ctx, "POST", "/projects/"+url.PathEscape(name)+"/rollout/resume", nil, &out, options)
+	return out, err
+}
+
+// RetryRollout: Deploy the newest rollout to the nodes where it is not live (POST /projects/{name}/rollout/retry).
+func (c *Client) RetryRollout(ctx context.Context, name string, options ...Option) (out DeploymentDocument, err error) {
+	err = c.do(ctx, "POST", "/projects/"+url.PathEscape(name)+"/rollout/retry", nil, &out, options)
 	return out, err
 }
 
