@@ -65,8 +65,8 @@ type compaction struct {
 	front bool
 	// only reports whether it holds Store.compacting.
 	only bool
-	// ahead is set for work that began during a deployment.
-	ahead *ahead
+	// soon is set for work right after a deployment, which another one may follow.
+	soon bool
 }
 
 // alone makes a compaction the only one of the store, until its over is called; it returns false if there is another one.
@@ -89,8 +89,6 @@ func (w *compaction) begin() error {
 		select {
 		case w.s.cfg.Background.slot <- struct{}{}:
 			w.held = true
-		case <-w.ahead.wantedBy():
-			return nil
 		case <-w.ctx.Done():
 			return w.ctx.Err()
 		}
@@ -101,8 +99,6 @@ func (w *compaction) begin() error {
 		w.end()
 		select {
 		case <-wait:
-		case <-w.ahead.wantedBy():
-			return nil
 		case <-w.ctx.Done():
 			return w.ctx.Err()
 		}
@@ -117,7 +113,7 @@ func (w *compaction) end() {
 	}
 }
 
-// lock takes the store's work lock while the gate is open: a paused store changes nothing, except what a Make waits for.
+// lock takes the store's work lock while the gate is open: a paused store changes nothing.
 func (w *compaction) lock() (unlock func(), err error) {
 	if w.front {
 		return func() {}, w.ctx.Err()
@@ -126,16 +122,8 @@ func (w *compaction) lock() (unlock func(), err error) {
 		if err := w.pause(); err != nil {
 			return nil, err
 		}
-		if w.ahead.during() {
-			w.end() // the deployment may take hours
-			select {
-			case <-w.ahead.own:
-			case <-w.ctx.Done():
-			}
-			continue
-		}
 		w.s.work.Lock()
-		if w.s.gate.waiting() == nil || w.ahead.isWanted() {
+		if w.s.gate.waiting() == nil {
 			return w.s.work.Unlock, nil
 		}
 		w.s.work.Unlock()
@@ -147,7 +135,7 @@ func (w *compaction) pause() error {
 	if err := w.ctx.Err(); err != nil {
 		return err
 	}
-	if w.front || w.ahead.during() || w.ahead.isWanted() || w.s.gate.waiting() == nil {
+	if w.front || w.s.gate.waiting() == nil {
 		return nil
 	}
 	w.end()

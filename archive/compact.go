@@ -179,7 +179,8 @@ func (s *Store) unpackHeld(ctx context.Context, a Archive, m *tree.Manifest) (Ar
 			return fail(err)
 		}
 	}
-	entries, err := s.copyOut(ctx, a, m, tmp, nil)
+	reserved := s.releaseSpace(a)
+	entries, err := s.copyOut(ctx, a, m, tmp, reserved, nil)
 	if err != nil {
 		_ = s.reaper.Remove(tmp)
 		return fail(err)

@@ -117,6 +117,7 @@ func (s *Store) putStaged(v StagedVerdict, late *unsettled) bool {
 		return false
 	}
 	late.folders = append(late.folders, v.path)
+	s.releaseSpace(Archive{Record: v.record, Path: v.path})
 	return true
 }
 

@@ -33,20 +33,20 @@
 //     change might not show ("racy") never has;
 //   - a file of the spare tree is reused if its own manifest gives it the same version.
 //
-// If there is no spare tree (after the first deployment, after a rollback, between pushes in quick succession), Compact makes one in the
-// background: a copy of the live tree, whose own manifest also proves what has not changed since. Pause stops the copying after the current
-// files, and a Make reuses the part that exists; version 0 marks what is missing. A partial spare tree is known in memory only; after a
-// restart it is removed.
-//
-// When deployments follow each other within seconds, Prepare packs the newest archive, if it has many files and little content, so that its
-// tree becomes the spare one; if Prepare did not, Make does (handOver). Such an archive shares the packed file of the one before,
-// which is never written to and never goes live (increment). A Pause waits for it.
-//
-// The packing begins earlier if the caller reports that the steps of a deployment are about to run (Ahead); it is published when that
-// deployment has ended.
+// If there is no spare tree, Compact makes one in the background: a copy of the live tree, whose own manifest also proves what has not
+// changed since. Pause stops the copying after the current files, and a Make reuses the part that exists; version 0 marks what is missing. A
+// partial spare tree is known in memory only; after a restart it is removed.
 //
 // After a rollback the live files are the archive's copies, so the reference records their identities too. The spare tree takes the space of
 // one tree; Config.NoSpare and Policy.Squeeze do without it.
+//
+// # Archives that are files at once
+//
+// If there is no spare tree (right after the first deployment, or between pushes in quick succession), and the tree has many files and little
+// content, Make writes its files (<tree>.tar.zst) at once, which takes a fraction of the time of a copy. Beside an earlier archive that is
+// files it writes only what differs (increment). What was written is read back. A rollback of that deployment unpacks the trees; a
+// file beside them reserves the space for that until the verdict (reserveFile). A tree that may be read by path while the deployment runs
+// (MakeRequest.Folder), that has devices or large files, or that the process can't restore exactly, is copied to a folder.
 //
 // # What is archived
 //
@@ -56,9 +56,8 @@
 //
 // # Packed archives
 //
-// The archive of a running deployment is a folder, which a rollback can exchange at once. The newest archive stays a folder, except when
-// deployments follow each other within seconds. Compact packs the others, outside of deployments; what Ahead packs during a deployment is
-// published after it, or when the Make of the next one waits for it. Every operation accepts either form:
+// The newest archive stays a folder, which a rollback can exchange at once, unless it was files at once. Compact packs the others, outside of
+// deployments. Every operation accepts either form:
 // Restore unpacks with several writers, guided by the manifest, so that a name in a tar never creates anything that the manifest does not
 // list; Rollback unpacks first. Holes are zeros in the tar and become holes again. An archive with something that no tar can hold (an
 // extended attribute with "=" in its name) stays a folder.

@@ -81,7 +81,7 @@ func (s *Store) exportTrees(ctx context.Context, a Archive, m *tree.Manifest, re
 	}
 	files = append([]archiver.File{x.record(record, a.At)}, files...)
 	out := &stickyWriter{w: w}
-	err = compressed(out, 0, a.Sizes.tar(), func(enc io.Writer) error {
+	err = compressed(out, zstd.SpeedDefault, 0, a.Sizes.tar(), func(enc io.Writer) error {
 		return archiver.CompressedArchive{Archival: exactTar{}}.Archive(ctx, enc, files)
 	})
 	return Exported{Entries: int64(len(files)), Bytes: x.bytes, Written: out.n}, err
@@ -89,12 +89,12 @@ func (s *Store) exportTrees(ctx context.Context, a Archive, m *tree.Manifest, re
 
 // compressed opens a zstd stream into out around write, and closes it. workers 0 means one for each core; size is about how much will be
 // written, so that a small tree takes little memory.
-func compressed(out *stickyWriter, workers int, size int64, write func(io.Writer) error) error {
+func compressed(out *stickyWriter, level zstd.EncoderLevel, workers int, size int64, write func(io.Writer) error) error {
 	window := zstd.MinWindowSize
 	for window < 8<<20 && int64(window) < size {
 		window *= 2
 	}
-	opts := []zstd.EOption{zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(window)}
+	opts := []zstd.EOption{zstd.WithEncoderLevel(level), zstd.WithWindowSize(window)}
 	if workers > 0 {
 		opts = append(opts, zstd.WithEncoderConcurrency(workers))
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -27,6 +28,9 @@ type MakeRequest struct {
 	// commits changes in their order, the sync of the archive's name makes those durable too. An error means that there is no archive.
 	// Beside may be nil. It is not called if the deployment already has an archive.
 	Beside func(covered uint64) error
+	// Folder reports whether the trees must be folders while the deployment runs, because a hook or a step may read them; nil is never. It is
+	// called only if they would be files otherwise.
+	Folder func() bool
 }
 
 // Later is an amount of disk space.
@@ -37,7 +41,6 @@ type Later struct{ Bytes, Inodes uint64 }
 // and the live tree is unchanged; the error wraps *SpaceError if there is too little room.
 func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 	const op = "make archive"
-	s.awaitAhead(ctx)
 	s.work.Lock()
 	defer s.work.Unlock()
 	begun := s.cfg.Now()
@@ -156,22 +159,66 @@ func (m *making) build(ctx context.Context) error {
 	var taken, release func()
 	var loading sync.WaitGroup
 	loading.Go(func() { ref = s.reference() })
-	loading.Go(func() {
-		s.handOver(ctx)
-		from, taken, release = s.lockBase()
-	})
+	loading.Go(func() { from, taken, release = s.lockBase() })
 	t, err := tree.Scan(ctx, src, trees(), s.cfg.Workers)
 	loading.Wait()
 	defer release()
-	spare := from.m
 	if err != nil {
 		return err
 	}
-	p := tree.NewPlan(t.Entries, ref, spare, m.begun)
+	p := tree.NewPlan(t.Entries, ref, from.m, m.begun)
+	here, err := s.fs.Lstat(s.dir())
+	if err != nil {
+		return err
+	}
+	if m.packsAtOnce(t.Entries, p, here.Dev, uint32(os.Geteuid()), uint32(os.Getegid())) {
+		if err = m.files(ctx, src, t, p); !errors.Is(err, errNotAtOnce) {
+			return err
+		}
+		if err := s.reaper.Remove(m.tmp); err != nil {
+			return err
+		}
+	}
+	return m.folders(ctx, src, t, p, from, taken)
+}
+
+// files makes an archive whose trees are files.
+func (m *making) files(ctx context.Context, src vfs.Dir, t *tree.Scanned, p *tree.Plan) error {
+	s := m.s
+	z := count(t.Entries)
+	if err := s.checkNeed(Later{uint64(z.tar() + z.Disk), uint64(len(t.Entries))}, m.req.Later); err != nil {
+		return err
+	}
+	if err := s.fs.Mkdir(m.tmp, 0o700); err != nil {
+		return err
+	}
+	if err := m.holdSpace(z.Disk); err != nil {
+		return err
+	}
+	entries := slices.Clone(t.Entries)
+	for i := range entries {
+		entries[i].Copy, entries[i].Flags = tree.Ident{}, 0 // those of a copy in the spare tree
+	}
+	out, err := m.packAtOnce(ctx, src, entries, p)
+	if err != nil {
+		return err
+	}
+	if m.req.Progress != nil {
+		m.req.Progress(tree.Progress{Files: out.written, TotalFiles: out.written, Bytes: out.bytes, TotalBytes: out.bytes})
+	}
+	out.notes.Vanished += t.Vanished
+	stats := MakeStats{Copied: out.written, CopiedBytes: out.bytes, Kept: out.held, Changed: p.Changed, Notes: out.notes}
+	return m.finish(out.entries, stats, &out.Packed)
+}
+
+// folders makes an archive whose trees are folders, from a tree that exists already.
+func (m *making) folders(ctx context.Context, src vfs.Dir, t *tree.Scanned, p *tree.Plan, from base, taken func()) error {
+	s := m.s
 	if err := s.checkRoom(p, m.req.Later); err != nil {
 		return err
 	}
-	if spare != nil {
+	var err error
+	if from.m != nil {
 		if err = s.fs.Rename(from.path, m.tmp); err == nil {
 			taken()
 		}
@@ -196,15 +243,27 @@ func (m *making) build(ctx context.Context) error {
 	if err := tree.RefreshRoots(dst, b.Entries); err != nil {
 		return err
 	}
-	man := &tree.Manifest{ID: m.req.ID, Scanned: m.begun.UnixNano(), Entries: b.Entries}
+	notes := b.Notes()
+	notes.Vanished += t.Vanished
+	return m.finish(b.Entries, MakeStats{Copied: p.Copies, CopiedBytes: p.Bytes, Kept: p.Kept, Changed: p.Changed, Notes: notes}, nil)
+}
+
+// finish writes the manifest and the record, and makes everything durable.
+func (m *making) finish(entries []tree.Entry, stats MakeStats, packed *Packed) error {
+	s := m.s
+	dst, err := s.fs.OpenDir(m.tmp)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dst.Close() }()
+	man := &tree.Manifest{ID: m.req.ID, Scanned: m.begun.UnixNano(), Entries: entries}
 	tree.MarkRacy(man.Entries, m.begun)
 	rec, err := m.record(man)
 	if err != nil {
 		return err
 	}
-	notes := b.Notes()
-	notes.Vanished += t.Vanished
-	rec.Made = MakeStats{Copied: p.Copies, CopiedBytes: p.Bytes, Kept: p.Kept, Changed: p.Changed, Notes: notes, Took: s.cfg.Now().Sub(m.begun)}
+	stats.Took = s.cfg.Now().Sub(m.begun)
+	rec.Made, rec.Packed = stats, packed
 	// One syncfs makes the tree, the manifest and the record durable together, before the rename that publishes them.
 	if err := writePlain(dst, manifestFile, man.Encode()); err != nil {
 		return err

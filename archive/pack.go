@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/mholt/archiver/v4"
 
 	"corpus-git/archive/tree"
@@ -26,13 +27,7 @@ func (w *compaction) pack(a Archive) (Archive, error) {
 		return a, err
 	}
 	m := &tree.Manifest{ID: known.ID, Scanned: known.Scanned, Entries: slices.Clone(known.Entries)} // to which sums are added
-	var inc *increment
-	if w.front || w.ahead != nil {
-		if inc, err = w.increment(a, m); err != nil {
-			return a, err
-		}
-	}
-	if err := s.roomToPack(a, m, inc); err != nil {
+	if err := s.roomToPack(a); err != nil {
 		return a, err
 	}
 	// Until they are compared the files are in a temporary folder, under their final names.
@@ -52,22 +47,16 @@ func (w *compaction) pack(a Archive) (Archive, error) {
 	half := a
 	half.Path, half.Packed = tmp, packed
 	for _, t := range a.Trees {
-		base, err := inc.link(t, half.basePath(t))
-		if err != nil {
-			return a, err
-		}
-		packed.Trees[t] = PackedTree{Base: base}
-		done, err := w.packTree(a, m, t, half.packedPath(t), inc)
+		done, err := w.packTree(a, m, t, half.packedPath(t))
 		if err != nil {
 			return a, s.moved(a, err)
 		}
-		done.Base = base
 		packed.Trees[t] = done
 	}
 	if err := vfs.SyncDir(s.fs, tmp); err != nil {
 		return a, err
 	}
-	proof, err := s.provePacked(half, m, inc, w.pause)
+	proof, err := s.provePacked(half, m, nil, w.pause)
 	if err != nil {
 		return a, s.moved(a, err)
 	}
@@ -100,9 +89,6 @@ func (w *compaction) publishPacked(a Archive, m *tree.Manifest, half Archive, pa
 	if err != nil {
 		return a, err
 	}
-	if w.ahead != nil && (now.Verdict == Pending || now.Rollback != nil) {
-		return a, errMoved // its deployment was interrupted, or rolled back
-	}
 	for _, f := range half.packedPaths() {
 		if err := s.fs.Rename(f, filepath.Join(a.Path, filepath.Base(f))); err != nil {
 			return a, err
@@ -132,21 +118,12 @@ func (w *compaction) publishPacked(a Archive, m *tree.Manifest, half Archive, pa
 }
 
 // roomToPack returns an error if the result might not fit, assuming that content does not compress.
-func (s *Store) roomToPack(a Archive, m *tree.Manifest, inc *increment) error {
+func (s *Store) roomToPack(a Archive) error {
 	sp, err := s.fs.StatFS(s.dir())
 	if err != nil {
 		return err
 	}
-	need := a.Sizes.tar()
-	if inc != nil {
-		need = 0
-		for i := range m.Entries {
-			if e := &m.Entries[i]; !inc.has(e.Path) {
-				need += e.Size + headerSize
-			}
-		}
-	}
-	e := &SpaceError{Path: s.dir(), Need: uint64(need), Free: sp.Free, Reserve: s.cfg.Reserve.of(sp.Total)}
+	e := &SpaceError{Path: s.dir(), Need: uint64(a.Sizes.tar()), Free: sp.Free, Reserve: s.cfg.Reserve.of(sp.Total)}
 	if e.short() {
 		return fault.New(fault.Failed, "pack archive", "%w", e).WithHint("it stays a folder until there is room")
 	}
@@ -154,7 +131,7 @@ func (s *Store) roomToPack(a Archive, m *tree.Manifest, inc *increment) error {
 }
 
 // packTree writes one tree to a file, durably.
-func (w *compaction) packTree(a Archive, m *tree.Manifest, name, to string, inc *increment) (out PackedTree, err error) {
+func (w *compaction) packTree(a Archive, m *tree.Manifest, name, to string) (out PackedTree, err error) {
 	s := w.s
 	src, err := s.fs.OpenDir(a.Path)
 	if err != nil {
@@ -164,7 +141,7 @@ func (w *compaction) packTree(a Archive, m *tree.Manifest, name, to string, inc 
 	var mine []*tree.Entry
 	var size int64
 	for i := range m.Entries {
-		if e := &m.Entries[i]; within(name, e.Path) && !inc.has(e.Path) {
+		if e := &m.Entries[i]; within(name, e.Path) {
 			mine = append(mine, e)
 			size += e.Size + headerSize
 		}
@@ -182,7 +159,7 @@ func (w *compaction) packTree(a Archive, m *tree.Manifest, name, to string, inc 
 	sum := sha256.New()
 	file := &stickyWriter{w: f}
 	// One worker: other projects' deployments and services need the cores more.
-	err = compressed(&stickyWriter{w: io.MultiWriter(file, sum)}, 1, size, func(enc io.Writer) error {
+	err = compressed(&stickyWriter{w: io.MultiWriter(file, sum)}, zstd.SpeedDefault, 1, size, func(enc io.Writer) error {
 		return archiver.CompressedArchive{Archival: exactTar{}}.Archive(w.ctx, enc, files)
 	})
 	if err == nil {

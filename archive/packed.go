@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sys/unix"
 
 	"corpus-git/archive/tree"
@@ -367,7 +368,7 @@ func (s *Store) provePacked(a Archive, m *tree.Manifest, inc *increment, pause f
 func (s *Store) reexport(ctx context.Context, a Archive, m *tree.Manifest, record []byte, w io.Writer) (Exported, error) {
 	out := &stickyWriter{w: w}
 	x := Exported{Entries: 1}
-	err := compressed(out, 0, a.Sizes.tar(), func(enc io.Writer) error {
+	err := compressed(out, zstd.SpeedDefault, 0, a.Sizes.tar(), func(enc io.Writer) error {
 		tw := tar.NewWriter(enc)
 		rec := (&exporter{}).record(record, a.At)
 		if err := writeEntry(tw, rec, make([]byte, 64<<10)); err != nil {

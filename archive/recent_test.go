@@ -48,25 +48,19 @@ func TestRecentManifests(t *testing.T) {
 func TestRecentManifestsStayAsRead(t *testing.T) {
 	m := vfstest.NewMem(time.Unix(1_700_000_000, 0))
 	s, a := concluded(t, m, 2)
-	s.cfg.NoSpare, s.cfg.HandOver = false, 1
-	for n := range 4 {
+	s.cfg.NoSpare = false
+	for n := range 6 {
+		s.cfg.AtOnce = int64(1 + 1000*(n%2)) // every other one is a folder
 		m.Advance(time.Minute)
 		made, err := s.Make(context.Background(), MakeRequest{Facts: Facts{ID: fmt.Sprint("next", n), Project: "app", At: a.At.Add(time.Duration(n+1) * time.Second)}})
 		require.NoError(t, err)
 		require.NoError(t, s.SetVerdict(made.ID, Good))
-		resume := s.Pause()
-		s.handOver(context.Background())
-		resume()
-		now, err := s.Show(made.ID)
+		require.Equal(t, n%2 == 0, made.Packed != nil)
+		read, err := s.manifest(made.Path)
 		require.NoError(t, err)
-		require.NotNil(t, now.Packed)
-		for _, dir := range []string{made.Path, s.sparePath()} {
-			read, err := s.manifest(dir)
-			require.NoError(t, err)
-			st, err := s.fs.Lstat(filepath.Join(dir, manifestFile))
-			require.NoError(t, err)
-			require.Equal(t, read, s.recent.get(tree.IdentOf(st), st.Size), dir)
-		}
+		st, err := s.fs.Lstat(filepath.Join(made.Path, manifestFile))
+		require.NoError(t, err)
+		require.Equal(t, read, s.recent.get(tree.IdentOf(st), st.Size))
 	}
 	require.NoError(t, s.Wait())
 }

@@ -250,6 +250,7 @@ func (s *Store) describe(a Archive) (Archive, error) {
 		}
 		a.FailedTree = a.FailedTree || isFailed
 		switch m, ok := a.Measured[n]; {
+		case n == reserveFile: // until the verdict
 		case !st.IsDir() && st.Nlink > 1 && strings.HasSuffix(n, packedSuffix):
 			a.share(st.Ino, st.Allocated())
 		case !st.IsDir():
@@ -321,7 +322,7 @@ func (s *Store) update(id, op string, change func(*Record) error) (Archive, erro
 
 // SetVerdict records the result of the deployment; it is durable on return. Repeating it is not an error.
 func (s *Store) SetVerdict(id string, v Verdict) error {
-	_, err := s.update(id, "set verdict", func(r *Record) error {
+	a, err := s.update(id, "set verdict", func(r *Record) error {
 		switch v {
 		case Pending, Good, Failed, RolledBack:
 			r.Verdict = v
@@ -329,6 +330,9 @@ func (s *Store) SetVerdict(id string, v Verdict) error {
 		}
 		return fault.New(fault.Internal, "set verdict", "unknown verdict %q", v)
 	})
+	if err == nil && v != Pending {
+		s.releaseSpace(a)
+	}
 	return err
 }
 

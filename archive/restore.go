@@ -36,7 +36,7 @@ func (s *Store) Restore(ctx context.Context, id string, progress func(tree.Progr
 			return Restored{}, explain(op, err)
 		}
 	}
-	entries, err := s.copyOut(ctx, a, m, tmp, progress)
+	entries, err := s.copyOut(ctx, a, m, tmp, false, progress)
 	if err == nil {
 		err = s.proveCopy(ctx, a, tmp, entries)
 	}
@@ -84,11 +84,13 @@ func (s *Store) whole(id string) (Archive, *tree.Manifest, error) {
 	return a, m, nil
 }
 
-// copyOut copies the trees of an archive to a new folder, durably.
-func (s *Store) copyOut(ctx context.Context, a Archive, m *tree.Manifest, to string, progress func(tree.Progress)) ([]tree.Entry, error) {
+// copyOut copies the trees of an archive to a new folder, durably. reserved reports that the space for them was kept free.
+func (s *Store) copyOut(ctx context.Context, a Archive, m *tree.Manifest, to string, reserved bool, progress func(tree.Progress)) ([]tree.Entry, error) {
 	entries := slices.Clone(m.Entries)
-	if err := s.checkSpace(tree.PlanAll(entries)); err != nil {
-		return nil, err
+	if !reserved {
+		if err := s.checkSpace(tree.PlanAll(entries)); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.fs.Mkdir(to, 0o700); err != nil {
 		return nil, err

@@ -55,14 +55,19 @@ func (s *Store) checkSpace(p *tree.Plan) error { return s.checkRoom(p, Later{}) 
 
 // checkRoom is checkSpace including what the caller will write afterwards.
 func (s *Store) checkRoom(p *tree.Plan, later Later) error {
+	net := func(need, freed int64) uint64 { return uint64(max(0, need-freed)) }
+	return s.checkNeed(Later{net(p.Bytes, p.Freed), net(p.Inodes, p.FreedInodes)}, later)
+}
+
+// checkNeed compares what an archive takes, and what the caller will write later, with what is free.
+func (s *Store) checkNeed(now, later Later) error {
 	sp, err := s.fs.StatFS(s.dir())
 	if err != nil {
 		return err
 	}
-	net := func(need, freed int64) uint64 { return uint64(max(0, need-freed)) }
 	e := &SpaceError{
-		Path: s.dir(), Need: net(p.Bytes, p.Freed) + later.Bytes, Later: later.Bytes, Free: sp.Free, Reserve: s.cfg.Reserve.of(sp.Total),
-		NeedInodes: net(p.Inodes, p.FreedInodes) + later.Inodes, FreeInodes: sp.Inodes,
+		Path: s.dir(), Need: now.Bytes + later.Bytes, Later: later.Bytes, Free: sp.Free, Reserve: s.cfg.Reserve.of(sp.Total),
+		NeedInodes: now.Inodes + later.Inodes, FreeInodes: sp.Inodes,
 	}
 	if e.Need == 0 && e.NeedInodes == 0 {
 		return nil

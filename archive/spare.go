@@ -90,14 +90,13 @@ func (s *Store) inBurst() (bool, error) {
 	return len(all) > 1 && all[0].At.Sub(all[1].At) < burst, err
 }
 
-// Prepare makes a spare tree if there is none, soon after a deployment, so that the next Make need not copy everything. It packs the
-// oldest archive that holds about as much as the newest, whose tree becomes the spare one; that takes less time than a copy. If the
-// newest archive came within ten seconds of the one before, it packs that one (handOver), and a Pause waits for it. If neither is
-// possible, it copies the live tree; an interrupted copy is continued later. Otherwise the contract is that of Compact; only one of the two
-// runs at a time for a store, and the other returns without doing anything. made reports that a spare tree was made.
+// Prepare makes a spare tree soon after a deployment, if there is none and Make would copy everything without it: not for a tree that Make
+// packs at once. It packs the oldest archive that holds about as much as the newest, whose tree becomes the spare one. If it can't, or the
+// newest archive came within ten seconds of the one before, it copies the live tree, which other deployments may interrupt; an interrupted copy is continued later. Otherwise the contract is that of Compact; only
+// one of the two runs at a time for a store, and the other returns without doing anything. made reports that a spare tree was made.
 func (s *Store) Prepare(ctx context.Context, p Policy) (made bool, err error) {
 	const op = "prepare the next archive"
-	w := &compaction{s: s, ctx: ctx}
+	w := &compaction{s: s, ctx: ctx, soon: true}
 	if s.cfg.NoSpare || s.hasSpare() || !w.alone() {
 		return false, nil
 	}
@@ -106,7 +105,8 @@ func (s *Store) Prepare(ctx context.Context, p Policy) (made bool, err error) {
 		return false, err
 	}
 	defer w.end()
-	if all, err := s.List(); err != nil || len(all) == 0 {
+	all, err := s.List()
+	if err != nil || len(all) == 0 || s.manySmall(all[0].Sizes) {
 		return false, err
 	}
 	over, err := s.cfg.Begin()
@@ -145,10 +145,6 @@ func (w *compaction) prepare(p Policy) (bool, error) {
 		}
 		break // Compact reports why it can't be packed
 	}
-	if inBurst && s.toHandOver() != nil {
-		err := w.packNewest()
-		return s.hasSpare(), err
-	}
 	return w.spare(p)
 }
 
@@ -182,20 +178,9 @@ func (w *compaction) spare(p Policy) (made bool, err error) {
 		case s.gate.waiting() == nil:
 			return false, nil // no room, or interrupted
 		}
-		// A deployment has the disk. Unless its archive reuses the copy, or other work of the store has begun (Ahead), copying continues afterwards.
-		w.over()
-		if err := w.pause(); err != nil || !w.alone() {
+		// A deployment has the disk. Unless its archive reuses the copy, copying continues afterwards.
+		if err := w.pause(); err != nil || s.hasSpare() {
 			return false, err
-		}
-		s.sparing.Lock()
-		took := s.next == nil
-		s.sparing.Unlock()
-		if s.hasSpare() {
-			return false, nil
-		}
-		if took && s.toHandOver() != nil {
-			err := w.packNewest()
-			return s.hasSpare(), err
 		}
 	}
 }
@@ -209,7 +194,7 @@ func (w *compaction) copyLive() (whole *tree.Manifest, err error) {
 	defer stop()
 	s.stopSparing.Store(&stop)
 	defer s.stopSparing.Store(nil)
-	if s.gate.waiting() != nil && !w.ahead.during() {
+	if s.gate.waiting() != nil {
 		return nil, nil
 	}
 	begun := s.cfg.Now()
@@ -225,7 +210,7 @@ func (w *compaction) copyLive() (whole *tree.Manifest, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.ahead.during() && !s.manySmall(count(t.Entries)) {
+	if w.soon && s.manySmall(count(t.Entries)) {
 		return nil, nil
 	}
 	var have *tree.Manifest

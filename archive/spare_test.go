@@ -135,40 +135,30 @@ func TestPreparePacksBeforeItCopies(t *testing.T) {
 	s.requireNoLeftovers()
 }
 
-// When deployments follow each other at once, the newest archive gives its tree to the next one, and is packed beside the previous one.
-func TestPrepareHandsTheNewestTreeOver(t *testing.T) {
-	s, all := burstSite(t, 3)
-	require.True(t, all[1].Incremental())
-	require.Nil(t, all[2].Packed)
-	made, err := s.s.Prepare(context.Background(), archive.Policy{Keep: 9})
-	require.NoError(t, err)
-	require.True(t, made)
-	a := s.show(all[2].ID)
-	require.True(t, a.Incremental())
-	p, err := s.s.Verify(context.Background(), a.ID)
-	require.NoError(t, err)
-	require.True(t, p.Exact(), "%v", p.Differences)
-	b := s.good()
-	s.requireExact(b)
-	require.Zero(t, b.Made.Copied)
-	s.requireNoLeftovers()
-
-	// A deployment that begins meanwhile waits for the end of it, and finds the tree.
-	for range 20 {
-		done := make(chan error, 1)
-		go func() {
-			_, err := s.s.Prepare(context.Background(), archive.Policy{Keep: 9})
-			done <- err
-		}()
-		resume := s.s.Pause()
-		s.requireExact(s.good())
-		resume()
-		require.NoError(t, <-done)
+// A tree that Make packs at once is not copied right after a deployment, which another one may follow, but by Compact.
+func TestPrepareLeavesWhatIsPackedAtOnce(t *testing.T) {
+	for _, pushes := range []int{0, 3} {
+		s, _ := burstSite(t, pushes)
+		if pushes == 0 {
+			require.NoError(t, os.RemoveAll(s.live("")))
+			s.good()
+			s.write("a", "1")
+			settle()
+		}
+		made, err := s.s.Prepare(context.Background(), archive.Policy{Keep: 9})
+		require.NoError(t, err)
+		require.False(t, made)
+		require.Zero(t, s.s.Spare())
+		require.True(t, s.compact(archive.Policy{Keep: 9}).Spared)
+		b := s.good()
+		s.requireExact(b)
+		require.Zero(t, b.Made.Copied)
+		s.requireNoLeftovers()
 	}
 }
 
 // If trees take as long to pack as to copy, the live one is copied.
-func TestPrepareCopiesInABurst(t *testing.T) {
+func TestPrepareCopies(t *testing.T) {
 	s := newSite(t)
 	s.write("a", "1")
 	settle()

@@ -28,7 +28,6 @@ type Store struct {
 	next        *next
 	stopSparing atomic.Pointer[context.CancelFunc] // interrupts the copying under way
 	spareRead   atomic.Pointer[spareFacts]         // of the spare tree's manifest when it was read last
-	ahead       atomic.Pointer[ahead]              // the archive that Ahead packs now
 	recent      recent
 	busyMu      sync.Mutex
 	busy        map[string]bool // temporary names in use by Compact, which Sweep leaves
@@ -48,9 +47,9 @@ type Config struct {
 	Reserve Reserve
 	// NoSpare keeps no spare tree: each archive is copied in full, and the disk holds one tree less.
 	NoSpare bool
-	// HandOver is the least number of files of a tree that Make packs in order to build from it, see handOver; 0 is 200: below that copying
-	// takes no longer.
-	HandOver int64
+	// AtOnce is the least number of files of a tree that Make packs at once if there is no spare tree; 0 is 200: below that copying takes no
+	// longer.
+	AtOnce int64
 	// Background is the slot for background work, shared with the stores of other projects; nil creates one.
 	Background *Background
 	// Begin is called before Compact works, and before a record is changed or a removed tree deleted in the background; the function that
@@ -90,8 +89,8 @@ func New(p layout.Project, cfg Config) *Store {
 	if cfg.SyncEvery <= 0 {
 		cfg.SyncEvery = 64 << 20
 	}
-	if cfg.HandOver <= 0 {
-		cfg.HandOver = 200
+	if cfg.AtOnce <= 0 {
+		cfg.AtOnce = 200
 	}
 	if cfg.Background == nil {
 		cfg.Background = NewBackground()

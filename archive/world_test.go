@@ -29,12 +29,12 @@ type world struct {
 	p   layout.Project
 	id  string            // of the archive made before the deployment
 	old map[string]string // the trees as that archive holds them
-	// handOver is archive.Config.HandOver.
-	handOver int64
+	// atOnce is archive.Config.AtOnce.
+	atOnce int64
 }
 
 func (w *world) store(f vfs.FS) *archive.Store {
-	return archive.New(w.p, archive.Config{FS: f, Now: w.m.Now, Workers: 1, Reserve: noReserve, HandOver: w.handOver})
+	return archive.New(w.p, archive.Config{FS: f, Now: w.m.Now, Workers: 1, Reserve: noReserve, AtOnce: w.atOnce})
 }
 
 func memWrite(t *testing.T, f vfs.FS, p, content string) {
@@ -233,34 +233,16 @@ func operations() []operation {
 			_, err := s.Make(context.Background(), archive.MakeRequest{Facts: w.facts(4)})
 			return err
 		}},
-		{name: "make from the packed one before", setup: (*world).burst, steady: true, long: true, wrap: none, run: func(w *world, s *archive.Store) error {
+		{name: "make files at once", setup: (*world).burst, steady: true, long: true, wrap: none, run: func(w *world, s *archive.Store) error {
 			_, err := s.Make(context.Background(), archive.MakeRequest{Facts: w.facts(9)})
 			return err
 		}},
-		{name: "prepare in a burst", setup: (*world).burst, steady: true, long: true, wrap: none, run: func(w *world, s *archive.Store) error {
-			made, err := s.Prepare(context.Background(), archive.Policy{Keep: 9})
-			if err == nil && !made && s.Spare() == 0 {
-				return errors.New("nothing was prepared")
-			}
-			return err
+		{name: "conclude files made at once", setup: (*world).burstAndDeploy, steady: true, long: true, wrap: none, run: func(w *world, s *archive.Store) error {
+			staged := s.StageVerdict(w.facts(9).At, w.facts(9).ID, archive.Good)
+			settle, err := s.Conclude(w.facts(9).ID, archive.Good, staged, archive.Policy{Keep: 3})
+			return errors.Join(err, settle())
 		}},
-		{name: "pack ahead in a burst", setup: (*world).burst, steady: true, long: true, wrap: none, run: func(w *world, s *archive.Store) error {
-			resume := s.Pause()
-			a, err := s.Make(context.Background(), archive.MakeRequest{Facts: w.facts(9)})
-			if err != nil {
-				resume()
-				return err
-			}
-			ended := make(chan struct{})
-			go func() {
-				defer close(ended)
-				s.Ahead(context.Background())
-			}()
-			err = s.SetVerdict(a.ID, archive.Good)
-			resume()
-			<-ended
-			return err
-		}},
+		{name: "rollback to files made at once", setup: (*world).burstAndDeploy, long: true, run: rollback, wrap: none},
 		{name: "restore an incremental one", setup: (*world).burstAndBack, long: true, wrap: none, run: func(w *world, s *archive.Store) error {
 			_, err := s.Restore(context.Background(), w.id, nil)
 			return err
@@ -289,10 +271,10 @@ func operations() []operation {
 	}
 }
 
-// burst makes archives each of which but the newest was packed by the next one. The newest is not packed yet, and there is no spare tree.
+// burst makes archives that are packed at once, because there is no spare tree.
 func (w *world) burst() {
 	f := w.m.FS()
-	w.handOver = 1
+	w.atOnce = 1
 	for n := range 12 {
 		memWrite(w.t, f, fmt.Sprintf("%s/more%d", w.p.Live(), n), fmt.Sprint("content ", n))
 	}
@@ -312,6 +294,20 @@ func (w *world) burst() {
 	a, err := s.Show(w.id)
 	require.NoError(w.t, err)
 	require.True(w.t, a.Incremental())
+	w.m.Advance(time.Minute)
+}
+
+// burstAndDeploy is burst, and a deployment that has made its archive and changed the live trees.
+func (w *world) burstAndDeploy() {
+	w.burst()
+	f := w.m.FS()
+	w.id, w.old = w.facts(9).ID, memSnapshot(w.t, f, w.p)
+	a, err := w.store(f).Make(context.Background(), archive.MakeRequest{Facts: w.facts(9)})
+	require.NoError(w.t, err)
+	require.True(w.t, a.Incremental())
+	memWrite(w.t, f, w.p.Live()+"/more3", "broken")
+	require.NoError(w.t, f.Remove(w.p.Live()+"/more4"))
+	require.NoError(w.t, f.SyncFS("/"))
 	w.m.Advance(time.Minute)
 }
 

@@ -47,9 +47,6 @@ func (dep *deployment) execute(ctx context.Context) {
 		}
 		if name == procedures.NameInstall {
 			dep.reverse(ctx)
-			if dep.archived {
-				dep.p.cfg.OnSteps(d.Project)
-			}
 		}
 		if err := dep.procedure(ctx, dep.env, proc); err != nil {
 			dep.fail(ctx, name, err)

@@ -39,7 +39,7 @@ type Settings struct {
 	Unlinked bool
 }
 
-// Config are the dependencies of a Pipeline. All fields except Demands, Signed, ApprovalTime, Underway, Converged, StopUnits, Boundary, OnSteps, OnEnd, OnLive, Notify, QueuedAfter,
+// Config are the dependencies of a Pipeline. All fields except Demands, Signed, ApprovalTime, Underway, Converged, StopUnits, Boundary, OnEnd, OnLive, Notify, QueuedAfter,
 // MaxLogBytes, Secrets and Logger are needed.
 type Config struct {
 	Root  layout.Root
@@ -78,8 +78,6 @@ type Config struct {
 	Notify func(ctx context.Context, tx db.Execer, n project.Notification) error
 	// QueuedAfter is how long a deployment waits for its turn before that is notified; nil, and 0, never notify it.
 	QueuedAfter func() time.Duration
-	// OnSteps is called when the archive of a deployment is made, its tree is checked out, and its steps are about to run.
-	OnSteps func(project.Name)
 	// OnEnd is called for every ended deployment.
 	OnEnd func(project.Record)
 	// OnLive is called with the live release and its checks after a deployment went live, after a manual rollback, and, without checks,
@@ -126,9 +124,6 @@ func New(ctx context.Context, cfg Config) (*Pipeline, error) {
 	}
 	if cfg.StopTimeout == 0 {
 		cfg.StopTimeout = DefaultStopTimeout
-	}
-	if cfg.OnSteps == nil {
-		cfg.OnSteps = func(project.Name) {}
 	}
 	if cfg.OnEnd == nil {
 		cfg.OnEnd = func(project.Record) {}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -14,6 +16,7 @@ import (
 	"corpus-git/internal/diskfull"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
+	"corpus-git/procedures/recipe"
 	"corpus-git/project"
 )
 
@@ -26,7 +29,7 @@ func (e *Env) makeArchive(ctx context.Context) (archive.Archive, error) {
 		Held:     archive.Commits{Code: string(e.Deployment.LiveCode), Pillar: string(e.Deployment.LivePillar)},
 		Incoming: archive.Commits{Code: string(e.Deployment.Code), Pillar: string(e.Deployment.Pillar)},
 		By:       e.Deployment.Pusher.Key, Trigger: string(e.Deployment.Trigger),
-	}, Progress: e.progress(), Beside: e.Beside}
+	}, Progress: e.progress(), Beside: e.Beside, Folder: func() bool { return e.readsArchive(ctx) }}
 	if b := e.Brings; b != nil && !e.RemoteLess {
 		req.Later = archive.Later{Bytes: uint64(max(b.Bytes, 0)), Inodes: uint64(max(b.Files, 0))}
 	}
@@ -42,6 +45,29 @@ func (e *Env) makeArchive(ctx context.Context) (archive.Archive, error) {
 		a, err = store.Make(ctx, req)
 	}
 	return a, e.refused(err)
+}
+
+// readsArchive reports whether the archived trees may be read by path while the deployment runs: by a hook, by the project's own procedures,
+// or by a recipe that names their folder (cfg.current_archive_dir, CORPUS_ARCHIVE_DIR, archives/).
+func (e *Env) readsArchive(ctx context.Context) bool {
+	for _, p := range hooks.Points() {
+		if list, err := e.Tools.Hooks.List(p, nil); err != nil || len(list) > 0 {
+			return true
+		}
+	}
+	if live, err := e.liveRecipe(ctx); err != nil || live != nil && e.LiveTree != nil {
+		return true
+	}
+	if runs, err := recipe.RunsAround(e.Prepared.recipe); err != nil || runs {
+		return true
+	}
+	if e.Prepared.recipe == nil {
+		return false
+	}
+	return slices.ContainsFunc(recipe.TextsOf(e.Prepared.recipe), func(text string) bool {
+		text = strings.ToLower(text)
+		return strings.Contains(text, "archive_dir") || strings.Contains(text, "archives/")
+	})
 }
 
 // callLowSpace runs the operator's hooks that free space.

@@ -92,7 +92,7 @@ func factKeys() []documented {
 		{"pillar_root", "path", "", "The live pillar."},
 		{"data_root", "path", "", "What stays between releases: uploads, databases, sockets."},
 		{"archives_root", "path", "", "The archives."},
-		{"current_archive_dir", "path", "", "The archive of this deployment."},
+		{"current_archive_dir", "path", "", "The folder of this deployment's archive. The archived trees are folders in it, `project` and `pillar`, while the deployment runs, if a file of the recipe names this key."},
 		{"git_root", "path", "", "The repositories."},
 		{"project_git_root", "path", "", "The repository of the code."},
 		{"pillar_git_root", "path", "", "The repository of the pillar."},

@@ -139,16 +139,22 @@ func (b *Copier) Run(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if len(b.dropped) > 0 {
-		kept := b.Entries[:0]
-		for i := range b.Entries {
-			if !b.dropped[i] {
-				kept = append(kept, b.Entries[i])
-			}
-		}
-		b.Entries = kept
-	}
+	b.drop()
 	return nil
+}
+
+// drop removes the entries that vanished.
+func (b *Copier) drop() {
+	if len(b.dropped) == 0 {
+		return
+	}
+	kept := b.Entries[:0]
+	for i := range b.Entries {
+		if !b.dropped[i] {
+			kept = append(kept, b.Entries[i])
+		}
+	}
+	b.Entries, b.dropped = kept, map[int]bool{}
 }
 
 // Partial describes what an interrupted Run left at the destination; ok is false if not all folders exist. Entries that are missing

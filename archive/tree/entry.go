@@ -168,19 +168,28 @@ func (b *Copier) regular(ctx context.Context, e *Entry, sd vfs.Dir, sname string
 
 // content copies the content of a file whose stat at opening was st.
 func (b *Copier) content(ctx context.Context, e *Entry, in, out vfs.File, st vfs.Stat) error {
-	stable := false
-	var copied int64
-	for try := 0; try < readTries && !stable; try++ {
+	return b.settle(e, st, func(try int) (int64, vfs.Stat, error) {
 		if try > 0 {
 			if err := rewind(in, out); err != nil {
-				return err
+				return 0, vfs.Stat{}, err
 			}
 		}
 		n, err := out.CopyFrom(ctx, in)
 		if err != nil {
-			return err
+			return 0, vfs.Stat{}, err
 		}
 		after, err := in.Stat()
+		return n, after, err
+	})
+}
+
+// settle reads a file, whose stat at opening was st, until it did not change meanwhile, and records in its entry what was read. read
+// returns how much it read, and the stat afterwards.
+func (b *Copier) settle(e *Entry, st vfs.Stat, read func(try int) (int64, vfs.Stat, error)) error {
+	stable := false
+	var copied int64
+	for try := 0; try < readTries && !stable; try++ {
+		n, after, err := read(try)
 		if err != nil {
 			return err
 		}

@@ -68,6 +68,9 @@ func TarHeader(e *Entry, leaders map[uint32]string, xattrs func() ([]vfs.Xattr, 
 	return h, nil
 }
 
+// TarHolds reports whether a tar can hold an entry of this type: it can't hold a socket.
+func TarHolds(e *Entry) bool { return e.Type() != syscall.S_IFSOCK }
+
 // TarType returns the type of an entry in the header of a tar.
 func TarType(e *Entry) byte {
 	switch e.Type() {

@@ -81,6 +81,9 @@ type File interface {
 	SetXattr(x Xattr) error
 	// Truncate sets the size.
 	Truncate(size int64) error
+	// Allocate reserves space for the first size bytes of the file, and makes it at least that long (fallocate(2)). The error is
+	// EOPNOTSUPP if the file system can't.
+	Allocate(size int64) error
 	// Chmod, Chown and Utimes are those of FS on the open file.
 	Chmod(mode uint32) error
 	Chown(uid, gid int) error

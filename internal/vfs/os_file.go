@@ -77,6 +77,10 @@ func (f *file) Truncate(size int64) error {
 	return pathErr("truncate", f.name, retry(func() error { return unix.Ftruncate(f.fd, size) }))
 }
 
+func (f *file) Allocate(size int64) error {
+	return pathErr("fallocate", f.name, retry(func() error { return unix.Fallocate(f.fd, 0, 0, size) }))
+}
+
 func (f *file) Chmod(mode uint32) error {
 	return pathErr("chmod", f.name, retry(func() error { return unix.Fchmod(f.fd, mode) }))
 }

@@ -47,9 +47,7 @@ type Scheduler struct {
 	ctx  context.Context //nolint:containedctx // the life of the goroutines, from Start to Stop
 	stop context.CancelFunc
 	all  map[project.Name]*due
-	// ahead has a channel for each project that is being prepared during a deployment, closed at its end.
-	ahead map[project.Name]chan struct{}
-	done  sync.WaitGroup
+	done sync.WaitGroup
 }
 
 // due is a project while its goroutine runs.
@@ -69,7 +67,7 @@ func (s *Scheduler) Start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.all, s.ahead = map[project.Name]*due{}, map[project.Name]chan struct{}{}
+	s.all = map[project.Name]*due{}
 	ctx := s.ctx
 	if s.Reached == nil {
 		s.Reached = func(string) {}
@@ -132,39 +130,6 @@ func (s *Scheduler) Due(name project.Name) {
 	})
 }
 
-// Ahead prepares the archive of a project's next deployment while one is running that has made its archive and checked out its tree; it
-// returns immediately. Before Start and after Stop it does nothing.
-func (s *Scheduler) Ahead(name project.Name) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ctx == nil || s.ctx.Err() != nil || s.ahead[name] != nil {
-		return
-	}
-	ctx, over := s.ctx, make(chan struct{})
-	s.ahead[name] = over
-	s.done.Go(func() {
-		s.Archives(name).Ahead(ctx)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.ahead, name)
-		close(over)
-	})
-}
-
-// awaitAhead waits until the work that Ahead began has ended.
-func (s *Scheduler) awaitAhead(ctx context.Context, name project.Name) {
-	s.mu.Lock()
-	over := s.ahead[name]
-	s.mu.Unlock()
-	if over == nil {
-		return
-	}
-	select {
-	case <-over:
-	case <-ctx.Done():
-	}
-}
-
 // rest waits until a project has been idle for Quiet, and prepares its next archive after each deployment meanwhile.
 func (s *Scheduler) rest(ctx context.Context, name project.Name, more <-chan struct{}) {
 	if s.Quiet <= 0 {
@@ -187,7 +152,6 @@ func (s *Scheduler) rest(ctx context.Context, name project.Name, more <-chan str
 
 // prepare prepares the next archive of a project.
 func (s *Scheduler) prepare(ctx context.Context, name project.Name) {
-	s.awaitAhead(ctx, name)
 	keep, err := s.Retention(ctx, name)
 	if err == nil {
 		_, err = s.Archives(name).Prepare(ctx, procedures.RetentionPolicy(keep))

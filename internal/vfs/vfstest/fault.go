@@ -14,7 +14,7 @@ import (
 
 // Op is one call that a Faulty has recorded.
 type Op struct {
-	Name string // open, opendir, readdir, lstat, readlink, mkdir, mknod, symlink, link, rename, exchange, remove, chmod, lchown, utimes, xattrs, setxattr, syncfs, statfs, read, write, stat, truncate, fchmod, fchown, futimes, fxattrs, fsetxattr, fsync, copy, close
+	Name string // open, opendir, readdir, lstat, readlink, mkdir, mknod, symlink, link, rename, exchange, remove, chmod, lchown, utimes, xattrs, setxattr, syncfs, statfs, read, write, stat, truncate, fallocate, fchmod, fchown, futimes, fxattrs, fsetxattr, fsync, copy, close
 	Path string
 }
 
@@ -287,6 +287,13 @@ func (h *faultyFile) Truncate(size int64) error {
 		return err
 	}
 	return h.File.Truncate(size)
+}
+
+func (h *faultyFile) Allocate(size int64) error {
+	if err := h.s.ask("fallocate", h.path); err != nil {
+		return err
+	}
+	return h.File.Allocate(size)
 }
 
 func (h *faultyFile) Chmod(mode uint32) error {

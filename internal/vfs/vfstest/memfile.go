@@ -110,6 +110,11 @@ func (f *memFile) Truncate(size int64) error {
 	return wrap("truncate", f.path, f.resize(size))
 }
 
+func (f *memFile) Allocate(size int64) error {
+	defer f.d.lock()()
+	return wrap("fallocate", f.path, f.resize(max(size, int64(len(f.i.data)))))
+}
+
 func (f *memFile) Chmod(mode uint32) error {
 	defer f.d.lock()()
 	f.i.ctime = f.d.m.tick()
