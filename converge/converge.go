@@ -179,7 +179,7 @@ func (s *Scheduler) plan(ctx context.Context, name project.Name) {
 	switch {
 	case ctx.Err() != nil:
 		return
-	case err != nil && fault.KindOf(err) != fault.Refused:
+	case err != nil && (fault.KindOf(err) != fault.Refused || s.rows[name].state.State != ""): // one that has converged is known; it is due as it was
 		s.cfg.Log.Warn().Err(err).Str("project", name.String()).Msg("converge: read the configuration of what is live")
 		s.works.Go(func() {
 			if sleep.For(ctx, retryPlan) == nil {

@@ -187,6 +187,11 @@ func TestStates(t *testing.T) {
 			{project.Result{State: project.Done, Changed: 1, Drift: []string{"b"}}, []string{"drifted"}, 2},
 			{project.Result{State: project.Failed, Reason: "no"}, []string{"drifted", "converge-failed"}, 3},
 			{project.Result{State: project.Done}, []string{"drifted", "converge-failed", "converged"}, 4},
+			// There is no live release, or the tree of a failed one is in place.
+			{project.Result{State: project.Refused, Kind: fault.Refused.String(), Reason: "no code"}, []string{"drifted", "converge-failed", "converged"}, 4},
+			{project.Result{State: project.Refused, Kind: fault.Refused.String(), Code: "c", Procedure: "converge", Reason: "undeployed"}, []string{"drifted", "converge-failed", "converged"}, 4},
+			// What is live cannot be applied any more.
+			{project.Result{State: project.Refused, Kind: fault.Refused.String(), Code: "c", Reason: "no salt-call"}, []string{"drifted", "converge-failed", "converged", "converge-failed"}, 5},
 		} {
 			m.mu.Lock()
 			m.result = x.result

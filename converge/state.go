@@ -77,11 +77,11 @@ func (s *Scheduler) save(ctx context.Context, name project.Name, r row, news ...
 func next(old project.ConvergeState, rec project.Record) (now project.ConvergeState, ran, news, keep bool) {
 	res, run := rec.Result, rec.Converge
 	now, keep = old, run.Occasion == "" || res.Changed > 0 && run.Mode != project.ConvergeReport
-	switch res.Kind {
-	case fault.Busy.String():
+	switch {
+	case res.Kind == fault.Busy.String():
 		now.Skipped++
 		return now, false, false, keep
-	case fault.Refused.String(): // it has no live release here
+	case res.Kind == fault.Refused.String() && (res.Code == "" || res.Procedure == string(project.TriggerConverge)): // it has no live release here
 		return now, false, false, keep
 	}
 	now.Runs++

@@ -58,7 +58,7 @@ func (dep *deployment) approved(ctx context.Context) (ok bool, err error) {
 	a := &demands.Approval{Request: string(r.ID), RequestedBy: r.Deployment.Pusher.Key, By: r.Names(), Plan: r.Plan}
 	text := "approved by " + strings.Join(r.Names(), ", ")
 	if v := r.Broken(); v != nil {
-		a.BreakGlass, text = v.Reason, "approved by nobody else: "+v.By.Key+"deployed without approval: "+v.Reason
+		a.BreakGlass, text = v.Reason, "approved by nobody else: "+v.By.Key+" deployed without approval: "+v.Reason
 	}
 	dep.env.Deployment.Approval = a
 	dep.update(func(rec *project.Record) { rec.Approval = a })

@@ -22,6 +22,7 @@ func (dep *deployment) converge(ctx context.Context) {
 	dep.res = project.Result{Started: p.cfg.Now(), Code: d.LiveCode, Pillar: d.LivePillar}
 	if err := dep.mayConverge(ctx); err != nil {
 		dep.refuse(err)
+		dep.res.Procedure = string(project.TriggerConverge) // nothing is wrong with what is live
 		return
 	}
 	dep.update(func(rec *project.Record) {

@@ -47,6 +47,8 @@ type Deployments interface {
 	Begun(ctx context.Context, d project.Deployment) (bool, error)
 	// LastLive returns the deployments that went live last, by project.
 	LastLive(ctx context.Context, names []project.Name) (map[project.Name]project.Record, error)
+	// Undeployed reports whether a project was undeployed, and nothing has gone live since.
+	Undeployed(ctx context.Context, name project.Name) (bool, error)
 }
 
 // Machine is this machine. Its fields are set before use; all methods are safe for concurrent use.

@@ -34,6 +34,9 @@ func (b *Machine) Promote(ctx context.Context, q Promotion, pin func(project.ID)
 			return d, fault.New(fault.Refused, "promote", "%s is deployed here by %s", name, p.Node.Hub).WithHint("promote it there")
 		}
 	}
+	if gone, err := b.Deployments.Undeployed(ctx, q.From); err != nil || gone {
+		return d, errors.Join(err, fault.New(fault.Refused, "promote", "%s was undeployed: nothing is live in it", q.From).WithHint("corpus-git deploy %s  deploys it again", q.From))
+	}
 	last, err := b.Deployments.LastLive(ctx, []project.Name{q.From})
 	if err != nil {
 		return d, err
