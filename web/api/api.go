@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -30,8 +29,9 @@ const Prefix = "/api/v1"
 const maxBody = 1 << 20
 
 // Run runs a verb for a user, as over ssh, and returns the exit status. If it is not 0, standard output contains a status.Problem, or the document of a verb
-// that prints one anyway.
-type Run func(ctx context.Context, who access.Identity, argv []string, stdin io.Reader, stdout, stderr io.Writer) int
+// that prints one anyway. check, if it is not nil, is called right before the verb's first change, with no other change of the server between them; the verb
+// fails with its error.
+type Run func(ctx context.Context, who access.Identity, argv []string, check func() error, stdin io.Reader, stdout, stderr io.Writer) int
 
 // Config contains the dependencies and settings of an API.
 type Config struct {
@@ -52,10 +52,8 @@ type API struct {
 	mux    *http.ServeMux
 	huma   huma.API
 	limits *limits
-	// changes serializes requests that compare (If-Match) and change.
-	changes sync.Mutex
-	keys    inFlight
-	spec    []byte
+	keys   inFlight
+	spec   []byte
 }
 
 // Open creates an API and migrates its table. It does not close the database.
@@ -216,25 +214,31 @@ func matches(list, tag string) bool {
 	return false
 }
 
-// compare checks If-Match: the tag is that of the resource itself, or of its nearest readable parent. ok is false if the response has been sent.
-func (a *API) compare(w http.ResponseWriter, r *http.Request, list string) (ok bool) {
+// compare checks If-Match against the tag of the resource itself, or of its nearest readable parent. It returns the problem, nil if the tag matches.
+func (a *API) compare(r *http.Request, list string) *Problem {
+	_, changing := a.mux.Handler(r)
 	for path := r.URL.Path; strings.HasPrefix(path, Prefix+"/"); path = path[:strings.LastIndexByte(path, '/')] {
 		q := r.Clone(r.Context())
 		q.Method, q.Body, q.ContentLength = http.MethodGet, http.NoBody, 0
 		q.URL.Path, q.URL.RawPath, q.URL.RawQuery = path, "", ""
-		if _, pattern := a.mux.Handler(q); pattern == "" {
+		_, pattern := a.mux.Handler(q)
+		if pattern == "" || path == r.URL.Path && resource(pattern) != resource(changing) { // archives/prune is not an archive
 			continue
 		}
 		out := NewAnswer()
 		a.route(out, q)
 		if out.Status == http.StatusOK && matches(list, out.tag()) {
-			return true
+			return nil
 		}
-		WriteProblem(w, Problem{Status: http.StatusPreconditionFailed, Detail: path + " is not as If-Match says", Kind: fault.Refused.String(), Hint: "read it again", Exit: fault.Refused.ExitCode()})
-		return false
+		return &Problem{Status: http.StatusPreconditionFailed, Detail: path + " is not as If-Match says", Kind: fault.Refused.String(), Hint: "read it again", Exit: fault.Refused.ExitCode()}
 	}
-	WriteProblem(w, Problem{Status: http.StatusPreconditionFailed, Detail: "nothing here has an ETag", Kind: fault.Usage.String(), Exit: fault.Usage.ExitCode()})
-	return false
+	return &Problem{Status: http.StatusPreconditionFailed, Detail: "nothing here has an ETag", Kind: fault.Usage.String(), Exit: fault.Usage.ExitCode()}
+}
+
+// resource returns the path of a pattern of the mux, without its method.
+func resource(pattern string) string {
+	_, path, _ := strings.Cut(pattern, " ")
+	return path
 }
 
 // change handles requests other than GET and HEAD.
@@ -250,10 +254,9 @@ func (a *API) apply(w http.ResponseWriter, r *http.Request) {
 	// Changes may take longer than the deadlines of pages.
 	c := http.NewResponseController(w)
 	_, _ = c.SetReadDeadline(a.Now().Add(time.Minute)), c.SetWriteDeadline(time.Time{}) // a recorder in tests has none
-	if list := r.Header.Get("If-Match"); list != "" {
-		a.changes.Lock()
-		defer a.changes.Unlock()
-		if !a.compare(w, r, list) {
+	if list := r.Header.Get("If-Match"); list != "" {                                   // it is compared again right before the change: see run
+		if p := a.compare(r, list); p != nil {
+			WriteProblem(w, *p)
 			return
 		}
 	}

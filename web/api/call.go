@@ -155,7 +155,21 @@ func (a *API) described(op operation, code int, content map[string]*huma.MediaTy
 // run responds with the output of a command.
 func (a *API) run(w http.ResponseWriter, r *http.Request, op operation, code int, c call) {
 	var out, errs bytes.Buffer
-	exit := a.Run(r.Context(), identity(r.Context()), c.argv(), strings.NewReader(c.stdin), &out, &errs)
+	var changed *Problem
+	var check func() error
+	if list := r.Header.Get("If-Match"); list != "" && r.Method != http.MethodGet {
+		check = func() error {
+			if changed = a.compare(r, list); changed != nil {
+				return fault.New(fault.Refused, "", "%s", changed.Detail)
+			}
+			return nil
+		}
+	}
+	exit := a.Run(r.Context(), identity(r.Context()), c.argv(), check, strings.NewReader(c.stdin), &out, &errs)
+	if changed != nil {
+		WriteProblem(w, *changed)
+		return
+	}
 	if r.Context().Err() != nil && exit != 0 {
 		WriteProblem(w, Problem{Status: http.StatusServiceUnavailable, Detail: "the server is stopping, or the client went away", Kind: fault.Busy.String(), Exit: fault.Busy.ExitCode()})
 		return

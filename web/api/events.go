@@ -62,7 +62,7 @@ func (a *API) follow(w http.ResponseWriter, r *http.Request, op operation, c cal
 	ctx := r.Context()
 	_ = s.control.SetReadDeadline(time.Time{}) // a recorder in tests has none
 	var errs bytes.Buffer
-	exit := a.Run(ctx, identity(ctx), c.argv(), http.NoBody, s, &errs)
+	exit := a.Run(ctx, identity(ctx), c.argv(), nil, http.NoBody, s, &errs)
 	if !s.begun {
 		if p, is := problemIn(s.held.Bytes()); is || exit != 0 {
 			a.fail(w, r, op, p, exit)

@@ -37,7 +37,7 @@ func (a *API) download(w http.ResponseWriter, r *http.Request, op operation, c c
 	out := &fileWriter{w: w, control: http.NewResponseController(w), name: name}
 	_ = out.control.SetReadDeadline(time.Time{}) // a recorder in tests has none
 	var errs bytes.Buffer
-	exit := a.Run(ctx, identity(ctx), c.argv(), http.NoBody, out, &errs)
+	exit := a.Run(ctx, identity(ctx), c.argv(), nil, http.NoBody, out, &errs)
 	switch {
 	case out.begun && exit != 0:
 		panic(http.ErrAbortHandler)

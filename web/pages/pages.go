@@ -5,7 +5,6 @@ import (
 	"context"
 	"embed"
 	"html/template"
-	"io"
 	"iter"
 	"net/http"
 	"sync"
@@ -20,6 +19,7 @@ import (
 	"corpus-git/project/approval"
 	"corpus-git/project/registry"
 	"corpus-git/project/status"
+	"corpus-git/web/api"
 )
 
 //go:embed templates/*.html assets/*
@@ -82,7 +82,7 @@ type Config struct {
 	Access access.Authority
 	API    API
 	// Run runs a verb for somebody, as over ssh, and gives the exit status: see api.Run.
-	Run func(ctx context.Context, who access.Identity, argv []string, stdin io.Reader, stdout, stderr io.Writer) int
+	Run api.Run
 	// Disks are the folders whose file systems the system page shows.
 	Disks []string
 	Build status.Build

@@ -155,7 +155,7 @@ func (p *Pages) read(r *http.Request, doc any, words string, args ...string) err
 	}
 	var out, errs bytes.Buffer
 	argv := append(append(strings.Fields(words), "--json", "--"), args...)
-	exit := p.Run(r.Context(), p.reader.Identity(r), argv, http.NoBody, &out, &errs)
+	exit := p.Run(r.Context(), p.reader.Identity(r), argv, nil, http.NoBody, &out, &errs)
 	var bad status.Problem
 	if err := json.NewDecoder(bytes.NewReader(out.Bytes())).Decode(&bad); exit != 0 && err == nil && bad.Error != "" {
 		return refusal{api.Problem{Status: map[bool]int{true: http.StatusNotFound, false: http.StatusInternalServerError}[bad.Kind == fault.Refused.String()], Detail: bad.Error, Hint: bad.Hint}}

@@ -20,6 +20,7 @@ import (
 	"corpus-git/access"
 	"corpus-git/archive"
 	"corpus-git/checks/watch"
+	"corpus-git/cmd/corpus-git/changes"
 	"corpus-git/cmd/corpus-git/statedir"
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/container/credentials"
@@ -88,6 +89,7 @@ type core struct {
 	repos     *receive.Repositories
 	memory    *pack.Memory // for deltas of all pushes
 	pipeline  *pipeline.Pipeline
+	changes   changes.Gate
 	fleet     *fleet.Store
 	nodes     *machines.Fleet
 	hosts     *remote.Hosts // of nodes
@@ -271,8 +273,10 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	}
 	c.makeBackground(o)
 	c.pipeline, err = pipeline.New(ctx, pipeline.Config{
-		Repository: func(n project.Name, r project.Repo) pipeline.Repository { return c.repos.Open(n, r) },
-		Root:       c.root, State: c.state, DB: c.db, Tools: c.tools, Settings: c.settings, SetEnvironment: c.setEnvironment, May: c.may, Demands: c.demands, Signed: c.signed, ApprovalTime: func() time.Duration { return c.cfg.Load().Require.ApprovalTime }, Audit: c.audit, Underway: c.underway, Now: time.Now,
+		Repository: func(n project.Name, r project.Repo) pipeline.Repository {
+			return c.changes.Repository(c.repos.Open(n, r))
+		},
+		Root: c.root, State: c.state, DB: c.db, Tools: c.tools, Settings: c.settings, SetEnvironment: c.setEnvironment, May: c.may, Demands: c.demands, Signed: c.signed, ApprovalTime: func() time.Duration { return c.cfg.Load().Require.ApprovalTime }, Audit: c.audit, Underway: c.underway, Now: time.Now,
 		NewID: project.NewID, Deadline: o.cfg.Deadline, Logger: o.log, OnEnd: c.ended, StopUnits: func(ctx context.Context, n project.Name) ([]string, error) { return c.units().Stop(ctx, n) },
 		OnLive: c.wentLive, Converged: func(ctx context.Context, rec project.Record) bool { return c.converge.Ended(ctx, rec) }, Boundary: o.boundary,
 		Notify: c.outbox.Add, QueuedAfter: func() time.Duration { return c.cfg.Load().Notify.QueuedAfter },

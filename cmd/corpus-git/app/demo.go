@@ -82,7 +82,7 @@ func (c *command) demo(exit bool) (err error) {
 	clone, err := demo.Server{
 		Root: s.root, State: s.state, Port: s.port.Load(), Access: s.access, Registry: s.registry, Remotes: s.remotes,
 		Verb: func(ctx context.Context, argv ...string) int {
-			return verbs.Run(ctx, s.backend(), c.caller(), argv, strings.NewReader(""), c.Stdout, c.Stderr)
+			return verbs.Run(ctx, s.backend(nil), c.caller(), argv, strings.NewReader(""), c.Stdout, c.Stderr)
 		},
 		By: c.caller().Identity, Dir: filepath.Join(root, "demo"), Env: c.Environment.Env, Out: c.Stdout,
 	}.Show(ctx)

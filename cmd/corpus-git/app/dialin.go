@@ -33,7 +33,7 @@ func (s *server) dialIn(ctx context.Context, c *command, hub *agent.Hub, key ssh
 	}
 	a := &agent.Agent{Hub: *hub, Key: key, Log: s.log.With().Str("part", "agent").Logger(), Hello: func() any { return hello() }, Connected: up.Programs.Confirm, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
 		var said strings.Builder
-		b := s.backend()
+		b := s.backend(nil)
 		b.Hello, b.Upgrade = hello, func(ctx context.Context, in *bufio.Reader) error {
 			return up.Take(ctx, in, s.pipeline.Busy, trusted, s.log)
 		}

@@ -69,12 +69,12 @@ func (s *server) Serve(ctx context.Context, sess *sshd.Session) int {
 
 // Run implements receive.Commands with the verbs.
 func (s *server) Run(ctx context.Context, who access.Identity, argv []string, stdin io.Reader, stdout, stderr io.Writer, term sshd.Terminal) int {
-	return verbs.Run(ctx, s.backend(), verbs.Caller{Identity: who, Remote: true, Term: verbs.Terminal{Colour: term.Colour, Width: term.Columns}, Screen: term.Screen}, argv, stdin, stdout, stderr)
+	return verbs.Run(ctx, s.backend(nil), verbs.Caller{Identity: who, Remote: true, Term: verbs.Terminal{Colour: term.Colour, Width: term.Columns}, Screen: term.Screen}, argv, stdin, stdout, stderr)
 }
 
 // apiRequest runs a verb for an HTTP request.
-func (s *server) apiRequest(ctx context.Context, who access.Identity, argv []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return verbs.Run(ctx, s.backend(), verbs.Caller{Identity: who, Remote: true, Program: true}, argv, stdin, stdout, stderr)
+func (s *server) apiRequest(ctx context.Context, who access.Identity, argv []string, check func() error, stdin io.Reader, stdout, stderr io.Writer) int {
+	return verbs.Run(ctx, s.backend(check), verbs.Caller{Identity: who, Remote: true, Program: true}, argv, stdin, stdout, stderr)
 }
 
 // request runs a verb for a user of this machine, over the socket.
@@ -82,7 +82,7 @@ func (s *server) request(ctx context.Context, p control.Peer, q control.Request,
 	if q.Receive != "" {
 		return s.service.Load().ReceiveAt(ctx, access.Local(p.User), q.Receive, q.Check, stdin, stdout, stderr)
 	}
-	return verbs.Run(ctx, s.backend(), verbs.Caller{Identity: access.Local(p.User), Term: verbs.Terminal{Colour: q.Colour, Width: q.Width}, Screen: q.Screen(stdin, stdout)}, q.Argv, stdin, stdout, stderr)
+	return verbs.Run(ctx, s.backend(nil), verbs.Caller{Identity: access.Local(p.User), Term: verbs.Terminal{Colour: q.Colour, Width: q.Width}, Screen: q.Screen(stdin, stdout)}, q.Argv, stdin, stdout, stderr)
 }
 
 // start starts a server: the state, recovery, then the listeners; unfinished deployments are ended in the background. After an error nothing is left running.
@@ -258,7 +258,7 @@ func (s *server) openWeb(given net.Listener, cfg *config.Config, m *web.Metrics)
 		return err
 	}
 	s.web = &web.Server{
-		Passwords: s.access, Certificate: certificate, ACME: authority, Metrics: m, Outbox: s.deliveries, Token: token, Sessions: sessions, OpenMetrics: cfg.OpenMetrics, Signals: s.signals, Audit: s.audit, Proxies: networks(cfg.HTTPProxies), Forwarded: cfg.HTTPHeader == "forwarded",
+		Passwords: s.access, Certificate: certificate, ACME: authority, Metrics: m, Outbox: s.deliveries, Token: token, Sessions: sessions, OpenMetrics: cfg.OpenMetrics, Signals: s.changes.Signals(s.signals), Audit: s.audit, Proxies: networks(cfg.HTTPProxies), Forwarded: cfg.HTTPHeader == "forwarded",
 		Config: pages.Config{
 			Status: source, Runs: s.pipeline, Recent: recent.Table{DB: s.db}, Units: s.units().Shown, Checks: s.watch, Access: s.access, API: rest, Run: s.apiRequest, Approvals: s.pipeline.Approvals,
 			Events: s.core.backend(true).Events, Disks: []string{string(s.root), string(s.state)}, Build: Build(), Host: s.hostName(), Now: time.Now, Log: s.log.With().Str("part", "http").Logger(),
@@ -301,9 +301,9 @@ func (a addresses) Address(id project.ID, wait, name string) (url, secret string
 	return url, a.Secret(id, wait, name)
 }
 
-// backend returns the backend of core with what only a server can do.
-func (s *server) backend() *verbs.Backend {
-	b := s.core.backend(true)
+// backend returns the backend of core with what only a server can do. check is the condition of the request's changes, nil for none.
+func (s *server) backend(check func() error) *verbs.Backend {
+	b := s.changes.Backend(s.core.backend(true), check)
 	b.WebLogin = s.webLogin
 	return b
 }
@@ -368,7 +368,7 @@ func (s *server) abandon() {
 func (s *server) newService(cfg *config.Config) *receive.Service {
 	l := cfg.Limits
 	return &receive.Service{
-		Root: s.root, Repos: s.repos, Access: s.access, Projects: lookup{s.core}, Deployer: s.pipeline, Commands: s, Audit: auditCounter{s.audit, s.counters},
+		Root: s.root, Repos: s.repos, Access: s.access, Projects: s.changes.Lookup(lookup{s.core}), Deployer: s.changes.Deployer(s.pipeline), Commands: s, Audit: auditCounter{s.audit, s.counters},
 		Find: func(ctx context.Context, name project.Name, prefix string) (project.ID, error) {
 			r, err := s.pipeline.Find(ctx, name, prefix)
 			return r.ID, err
