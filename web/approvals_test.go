@@ -13,6 +13,7 @@ import (
 	"corpus-git/project"
 	"corpus-git/project/approval"
 	"corpus-git/project/demands"
+	"corpus-git/project/status"
 	"corpus-git/web"
 )
 
@@ -99,4 +100,36 @@ func TestApprovalOfOnesOwn(t *testing.T) {
 	require.Contains(t, body, "somebody else must approve it")
 	status, _ := get("/projects/app/deployments/" + string(idRun) + "/approve")
 	require.Equal(t, http.StatusNotFound, status)
+}
+
+// recentOf are the newest deployments of the project app, whose newest one waits for approval.
+type recentOf struct{}
+
+func (recentOf) Newest(context.Context, []project.Name, int) (map[project.Name][]status.Mark, error) {
+	return map[project.Name][]status.Mark{"app": {{State: project.Refused, Asked: true}, {State: project.Live}}}, nil
+}
+
+func (recentOf) Failed(context.Context, []project.Name) (map[project.Name]bool, error) {
+	return nil, nil
+}
+
+func (recentOf) Asked(context.Context, []project.Name) (map[project.Name]int, error) {
+	return map[project.Name]int{"app": 1}, nil
+}
+
+// The page of all projects counts what waits for approval, shows which projects that is, and calls none of it failed.
+func TestHomeShowsWhatWaitsForApproval(t *testing.T) {
+	s, _ := waitingFor("paul", &requests{})
+	s.Recent = recentOf{}
+	get, _ := browser(t, s, access.Local("root"))
+	_, body := get("/")
+	require.Contains(t, body, `<a href="/?show=approval">1 deployment waits for approval</a>`)
+	require.Contains(t, body, ">1 waits for approval</span>")
+	require.Contains(t, body, "1 of 2 went well, the newest: waits for approval")
+	require.NotContains(t, body, "show=failed")
+	_, body = get("/?show=approval")
+	require.Contains(t, body, `href="/projects/app"`)
+	require.Contains(t, body, "all projects</a>")
+	_, body = get("/?show=failed")
+	require.NotContains(t, body, `<th scope="row"><a href="/projects/app"`)
 }

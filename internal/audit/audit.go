@@ -134,8 +134,12 @@ func (l *Log) List(ctx context.Context, project string, limit int) ([]Entry, err
 
 // Before is List of entries older than the entry seq.
 func (l *Log) Before(ctx context.Context, project string, seq int64, limit int) ([]Entry, error) {
+	of := `?1 = ''`
+	if project != "" {
+		of = `project = ?1` // by the index
+	}
 	rows, err := l.DB.QueryContext(ctx, `SELECT seq, time, actor, fingerprint, origin, action, project, object, outcome, detail, deployment
-		FROM audit WHERE (?1 = '' OR project = ?1) AND seq < ?2 ORDER BY seq DESC LIMIT ?3`, project, seq, limit)
+		FROM audit WHERE `+of+` AND seq < ?2 ORDER BY seq DESC LIMIT ?3`, project, seq, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -40,6 +40,7 @@ func NewStore(ctx context.Context, d *sql.DB, now func() time.Time) (*Store, err
 		`CREATE TABLE approval_votes (request TEXT NOT NULL REFERENCES approvals(id) ON DELETE CASCADE, name TEXT NOT NULL, fingerprint TEXT NOT NULL, address TEXT NOT NULL,
 			at INTEGER NOT NULL, break_glass INTEGER NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (request, name))`,
 		`ALTER TABLE approvals ADD COLUMN basis TEXT NOT NULL DEFAULT '{}'`,
+		`CREATE INDEX approvals_open ON approvals(project) WHERE state = 'open'`,
 	})
 	return &Store{db: d, now: now}, err
 }

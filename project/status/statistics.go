@@ -17,6 +17,8 @@ type Mark struct {
 	Trigger project.Trigger
 	State   project.State
 	At      time.Time
+	// Asked: it waits for approval, and State says that it was not deployed yet.
+	Asked bool
 }
 
 // StatisticsOf is the default number of a project's newest deployments that are counted.

@@ -104,6 +104,7 @@ func stripOf(marks []status.Mark) (out strip) {
 	for i, m := range marks {
 		path := &out.Busy
 		switch {
+		case m.Asked:
 		case m.State.Good():
 			path, good = &out.Good, good+1
 		case m.State.Terminal():
@@ -112,9 +113,16 @@ func stripOf(marks []status.Mark) (out strip) {
 		*path += fmt.Sprintf("M%d 0h8v16h-8z", 10*(len(marks)-1-i))
 	}
 	if len(marks) > 0 {
-		out.Width, out.Text = 10*len(marks), fmt.Sprintf("%d of %d went well, the newest: %s", good, len(marks), marks[0].State)
+		out.Width, out.Text = 10*len(marks), fmt.Sprintf("%d of %d went well, the newest: %s", good, len(marks), newestOf(marks[0]))
 	}
 	return out
+}
+
+func newestOf(m status.Mark) string {
+	if m.Asked {
+		return "waits for approval"
+	}
+	return string(m.State)
 }
 
 // plot is a column for each day: what went live below, what did not above it.

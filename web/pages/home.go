@@ -28,16 +28,21 @@ type homeBody struct {
 	// Failed: only those are shown whose newest deployment failed; FailedCount is how many these are.
 	Failed      bool
 	FailedCount int
-	Now         []project.Record
-	NowMore     int
-	Previous    string
-	Next        string
-	MayCreate   bool
+	// Asked: only those are shown that have something that waits for approval; AskedCount is how many deployments wait.
+	Asked      bool
+	AskedCount int
+	Now        []project.Record
+	NowMore    int
+	Previous   string
+	Next       string
+	MayCreate  bool
 }
 
 type homeRow struct {
 	status.Project
 	Strip strip
+	// Asked is how many deployments of it wait for approval.
+	Asked int
 }
 
 func (p *Pages) home(w http.ResponseWriter, r *http.Request) error {
@@ -55,17 +60,20 @@ func (p *Pages) home(w http.ResponseWriter, r *http.Request) error {
 	for i, x := range all {
 		names[i] = x.Name
 	}
-	b := homeBody{All: len(all), Search: strings.TrimSpace(r.URL.Query().Get("q")), Failed: r.URL.Query().Get("show") == "failed"}
+	b := homeBody{All: len(all), Search: strings.TrimSpace(r.URL.Query().Get("q")), Failed: r.URL.Query().Get("show") == "failed", Asked: r.URL.Query().Get("show") == "approval"}
 	if err := p.running(r, names, &b); err != nil {
 		return err
 	}
-	failed, err := p.failed(r, names)
+	failed, asked, err := p.counts(r, names)
 	if err != nil {
 		return err
 	}
 	b.FailedCount = len(failed)
+	for _, n := range asked {
+		b.AskedCount += n
+	}
 	all = slices.DeleteFunc(all, func(x registry.Project) bool {
-		return !strings.Contains(string(x.Name), strings.ToLower(b.Search)) || b.Failed && !failed[x.Name]
+		return !strings.Contains(string(x.Name), strings.ToLower(b.Search)) || b.Failed && !failed[x.Name] || b.Asked && asked[x.Name] == 0
 	})
 	b.Found = len(all)
 	n, err := number(r, "page", 1, 1_000_000)
@@ -73,7 +81,7 @@ func (p *Pages) home(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	all = b.cut(all, n)
-	if err := p.rows(r, all, &b); err != nil {
+	if err := p.rows(r, all, asked, &b); err != nil {
 		return err
 	}
 	b.MayCreate, err = p.Access.IsAdmin(ctx, who)
@@ -92,8 +100,8 @@ func (b *homeBody) cut(all []registry.Project, n int) []registry.Project {
 		if b.Search != "" {
 			q.Set("q", b.Search)
 		}
-		if b.Failed {
-			q.Set("show", "failed")
+		if b.Show() != "" {
+			q.Set("show", b.Show())
 		}
 		return "/?" + q.Encode()
 	}
@@ -126,16 +134,30 @@ func (p *Pages) running(r *http.Request, names []project.Name, b *homeBody) erro
 	return nil
 }
 
-// failed returns the projects whose newest deployment that ended did not succeed.
-func (p *Pages) failed(r *http.Request, names []project.Name) (map[project.Name]bool, error) {
-	if p.Recent == nil {
-		return map[project.Name]bool{}, nil
+// Show is the parameter that selects what is shown; "" for all.
+func (b homeBody) Show() string {
+	switch {
+	case b.Failed:
+		return "failed"
+	case b.Asked:
+		return "approval"
 	}
-	return p.Recent.Failed(r.Context(), names)
+	return ""
+}
+
+// counts returns the projects whose newest deployment that ended did not succeed, and how many deployments of each wait for approval.
+func (p *Pages) counts(r *http.Request, names []project.Name) (failed map[project.Name]bool, asked map[project.Name]int, err error) {
+	if p.Recent == nil {
+		return nil, nil, nil
+	}
+	if failed, err = p.Recent.Failed(r.Context(), names); err == nil {
+		asked, err = p.Recent.Asked(r.Context(), names)
+	}
+	return failed, asked, err
 }
 
 // rows describes what one page shows.
-func (p *Pages) rows(r *http.Request, all []registry.Project, b *homeBody) error {
+func (p *Pages) rows(r *http.Request, all []registry.Project, asked map[project.Name]int, b *homeBody) error {
 	shown, err := p.Status.Describe(r.Context(), all)
 	if err != nil {
 		return err
@@ -151,7 +173,7 @@ func (p *Pages) rows(r *http.Request, all []registry.Project, b *homeBody) error
 		}
 	}
 	for _, x := range shown {
-		b.Rows = append(b.Rows, homeRow{x, stripOf(marks[x.Name])})
+		b.Rows = append(b.Rows, homeRow{x, stripOf(marks[x.Name]), asked[x.Name]})
 	}
 	return nil
 }

@@ -48,6 +48,8 @@ type Recent interface {
 	Newest(ctx context.Context, names []project.Name, n int) (map[project.Name][]status.Mark, error)
 	// Failed returns those whose newest that has ended did not go well.
 	Failed(ctx context.Context, names []project.Name) (map[project.Name]bool, error)
+	// Asked counts what waits for approval.
+	Asked(ctx context.Context, names []project.Name) (map[project.Name]int, error)
 }
 
 // Checks are the checks that run periodically; *watch.Watcher satisfies it.

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"corpus-git/access"
+	"corpus-git/internal/audit"
 	"corpus-git/internal/event"
 	"corpus-git/internal/redact"
 	"corpus-git/pipeline/recent"
@@ -66,11 +68,32 @@ func manyDeployments(t testing.TB, s *server, projects, each int) project.Record
 	return newest
 }
 
-// visit reads a page with the token of the server, and returns its size.
-func visit(t testing.TB, s *server, path string) int {
+// audited writes so many entries into the audit log.
+func audited(t testing.TB, s *server, n int) {
+	t.Helper()
+	list := make([]audit.Entry, n)
+	for i := range list {
+		list[i] = audit.Entry{Actor: "marie", Action: "push", Project: fmt.Sprintf("project-with-a-name-%04d", i%1000), Object: strings.Repeat(`<"&'>`, 20), Outcome: "ok", Detail: strings.Repeat("why ", 50)}
+	}
+	require.NoError(t, s.audit.RecordAll(t.Context(), list))
+}
+
+// administrator makes a token that may do everything.
+func administrator(t testing.TB, s *server) string {
+	t.Helper()
+	local := access.Local("root")
+	_, err := s.access.AddPrincipal(t.Context(), local, access.Principal{Name: "boss", Kind: access.Person, Admin: true})
+	require.NoError(t, err)
+	_, secret, err := s.access.AddToken(t.Context(), local, access.Token{Name: "pages", Principal: "boss", Expires: s.web.Now().Add(3600e9)})
+	require.NoError(t, err)
+	return secret
+}
+
+// visit reads a page, and returns its size.
+func visit(t testing.TB, s *server, token, path string) int {
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.webAddr.Addr().String()+path, nil)
 	require.NoError(t, err)
-	r.Header.Set("Authorization", "Bearer "+s.web.Token)
+	r.Header.Set("Authorization", "Bearer "+token)
 	res, err := http.DefaultClient.Do(r)
 	require.NoError(t, err)
 	defer res.Body.Close()
@@ -86,19 +109,21 @@ func pagesOf(rec project.Record) map[string]string {
 	log := at + "/deployments/" + string(rec.ID)
 	return map[string]string{
 		"home": "/", "home-page-2": "/?page=2", "home-search": "/?q=7", "home-failed": "/?show=failed", "project": at, "archives": at + "/archives", "statistics": at + "/statistics",
-		"cfg": at + "/cfg", "audit": "/audit", "system": "/system", "deployment": log, "deployment-part": log + "?part=1", "deployment-search": log + "?q=7",
+		"cfg": at + "/cfg", "access": at + "/access", "notifications": at + "/notifications", "units": at + "/units", "project-audit": at + "/audit", "deploy-form": at + "/deploy", "rollback-form": at + "/rollback",
+		"task-form": at + "/tasks", "home-approval": "/?show=approval", "keys": "/keys", "audit": "/audit", "system": "/system", "deployment": log, "deployment-part": log + "?part=1", "deployment-search": log + "?q=7",
 	}
 }
 
 // No page grows with the number of records.
 func TestPagesAreBounded(t *testing.T) {
 	s := running(t, t.TempDir(), map[string]string{"listen": "127.0.0.1:0", "http-listen": "127.0.0.1:0"})
-	rec := manyDeployments(t, s, 60, 40)
+	rec, token := manyDeployments(t, s, 60, 40), administrator(t, s)
+	audited(t, s, 200)
 	for name, path := range pagesOf(rec) {
 		if name == "home-page-2" || name == "home" || name == "project" || name == "deployment" {
-			require.Greater(t, visit(t, s, path), 5000, path)
+			require.Greater(t, visit(t, s, token, path), 5000, path)
 		}
-		require.Less(t, visit(t, s, path), 100_000, path)
+		require.Less(t, visit(t, s, token, path), 100_000, path)
 	}
 }
 
@@ -124,8 +149,36 @@ func TestRecentIsReadByIndex(t *testing.T) {
 	failed, err = recent.Table{DB: s.db}.Failed(t.Context(), []project.Name{rec.Project, second, "none"})
 	require.NoError(t, err)
 	require.Equal(t, map[project.Name]bool{second: true}, failed)
+
+	// What waits for approval has not failed, and what failed before it has; an expired request counts as refused.
+	expires := time.Now().Add(time.Hour).UnixNano()
+	_, err = s.db.ExecContext(t.Context(), `INSERT INTO deployments(id, project, at, trigger, state, facts, result) VALUES ('asked', ?, 1, 'push', 'refused', '{}', 'null')`, rec.Project)
+	require.NoError(t, err)
+	_, err = s.db.ExecContext(t.Context(), `INSERT INTO approvals(id, project, at, expires, need, plan, facts, state) VALUES ('asked', ?, 1, ?, 1, '', '{}', 'open')`, rec.Project, expires)
+	require.NoError(t, err)
+	all := []project.Name{rec.Project, second, "none"}
+	failed, err = recent.Table{DB: s.db}.Failed(t.Context(), all)
+	require.NoError(t, err)
+	require.Equal(t, map[project.Name]bool{second: true}, failed)
+	asked, err := recent.Table{DB: s.db}.Asked(t.Context(), all)
+	require.NoError(t, err)
+	require.Equal(t, map[project.Name]int{rec.Project: 1}, asked)
+	marks, err := recent.Table{DB: s.db}.Newest(t.Context(), all, 2)
+	require.NoError(t, err)
+	require.True(t, marks[rec.Project][0].Asked)
+	require.False(t, marks[rec.Project][1].Asked)
+	_, err = s.db.ExecContext(t.Context(), `UPDATE approvals SET expires = 1`)
+	require.NoError(t, err)
+	failed, err = recent.Table{DB: s.db}.Failed(t.Context(), all)
+	require.NoError(t, err)
+	require.Equal(t, map[project.Name]bool{rec.Project: true, second: true}, failed)
+	asked, err = recent.Table{DB: s.db}.Asked(t.Context(), all)
+	require.NoError(t, err)
+	require.Empty(t, asked)
+
 	readsByIndex(t, s, recent.Query, `["a"]`, 20)
 	readsByIndex(t, s, recent.QueryFailed, `["a"]`)
+	readsByIndex(t, s, recent.QueryAsked, `["a"]`)
 }
 
 // readsByIndex fails for a query that reads the whole table of deployments.
@@ -147,12 +200,13 @@ func readsByIndex(t *testing.T, s *server, query string, args ...any) {
 // else the machine does.
 func BenchmarkPages(b *testing.B) {
 	s := running(b, b.TempDir(), map[string]string{"listen": "127.0.0.1:0", "http-listen": "127.0.0.1:0"})
-	rec := manyDeployments(b, s, 1000, 100)
+	rec, token := manyDeployments(b, s, 1000, 100), administrator(b, s)
+	audited(b, s, 100_000)
 	for name, path := range pagesOf(rec) {
 		b.Run(name, func(b *testing.B) {
 			before, n := processors(b), 0
 			for b.Loop() {
-				b.ReportMetric(float64(visit(b, s, path)), "bytes")
+				b.ReportMetric(float64(visit(b, s, token, path)), "bytes")
 				n++
 			}
 			b.ReportMetric((processors(b)-before).Seconds()*1000/float64(n), "cpu-ms/op")
