@@ -106,6 +106,10 @@ func TestPromtool(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Empty(t, strings.TrimSpace(string(out)))
-	out, err = exec.Command(promtool, "check", "rules", filepath.Join("..", "packaging", "prometheus", "alerts.yml")).CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	for _, args := range [][]string{{"check", "rules", "alerts.yml"}, {"test", "rules", "alerts_test.yml"}} {
+		cmd := exec.Command(promtool, args...)
+		cmd.Dir = filepath.Join("..", "packaging", "prometheus")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
 }

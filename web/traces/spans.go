@@ -79,6 +79,9 @@ func spansOf(rec project.Record, events iter.Seq2[event.Event, error]) []span {
 		b.add(e)
 	}
 	b.end(latest(rec.At, res.Ended))
+	for i := range b.done {
+		b.done[i].Attributes = append(b.done[i].Attributes, attribute{Key: "corpus.project", Text: string(rec.Project)}, attribute{Key: "corpus.deployment", Text: string(rec.ID)})
+	}
 	return append([]span{whole}, b.done...)
 }
 
@@ -113,6 +116,9 @@ func (b *builder) add(e event.Event) {
 	b.last = latest(b.last, e.Time)
 	switch e.Kind {
 	case event.ProcedureStart:
+		if b.procedure != nil && b.procedure.procedure == e.Procedure && b.step == nil && !b.procedure.Failed {
+			return // of install, which says a second time that it begins when it knows its steps
+		}
 		b.end(e.Time)
 		b.procedure = b.open(e.Procedure, b.root, e)
 	case event.StepStart:

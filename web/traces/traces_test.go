@@ -46,6 +46,7 @@ func failing() (project.Record, iter.Seq2[event.Event, error]) {
 		event.Event{Time: at(3), Kind: event.ProcedureStart, Procedure: "archive"},
 		event.Event{Time: at(5), Kind: event.ProcedureDone, Procedure: "archive", Status: event.OK},
 		event.Event{Time: at(6), Kind: event.ProcedureStart, Procedure: "install"},
+		event.Event{Time: at(6), Kind: event.ProcedureStart, Procedure: "install", Of: 2, Text: "2 steps"},
 		event.Event{Time: at(6), Kind: event.StepStart, Procedure: "install", Step: "100_build", N: 1, Of: 2},
 		event.Event{Time: at(7), Kind: event.Output, Procedure: "install", Step: "100_build", Text: "line"},
 		event.Event{Time: at(9), Kind: event.StepDone, Procedure: "install", Step: "100_build", N: 1, Of: 2, Changed: 3},
@@ -54,6 +55,7 @@ func failing() (project.Record, iter.Seq2[event.Event, error]) {
 		event.Event{Time: at(13), Kind: event.ProcedureStart, Procedure: "rollback"},
 		event.Event{Time: at(15), Kind: event.ProcedureDone, Procedure: "rollback", Status: event.OK},
 		event.Event{Time: at(16), Kind: event.ProcedureStart, Procedure: "install"},
+		event.Event{Time: at(16), Kind: event.ProcedureStart, Procedure: "install", Of: 2, Text: "2 steps"},
 		event.Event{Time: at(16), Kind: event.StepStart, Procedure: "install", Step: "100_build", N: 1, Of: 1},
 		event.Event{Time: at(19), Kind: event.StepDone, Procedure: "install", Step: "100_build", N: 1, Of: 1},
 		event.Event{Time: at(20), Kind: event.ProcedureDone, Procedure: "install", Status: event.OK},
@@ -88,6 +90,9 @@ func TestSpans(t *testing.T) {
 		{"100_build", "install", 16, 19, false},
 		{"install", "push app", 16, 20, false},
 	}, got)
+	for _, s := range spans {
+		require.Contains(t, s.Attributes, attribute{Key: "corpus.deployment", Text: "0198c2f4-1111-7222-8333-444455556666"}, s.Name)
+	}
 	require.Equal(t, "2/2 200_break  failed after 3s", spans[4].Message)
 	require.Equal(t, spans, spansOf(failing()), "what is sent twice is the same")
 	require.NotContains(t, spans[0].Message, "\x1b")
@@ -200,7 +205,11 @@ func TestExport(t *testing.T) {
 	require.Equal(t, tracepb.Status_STATUS_CODE_ERROR, spans[0].Status.Code)
 	require.Equal(t, tracepb.Status_STATUS_CODE_OK, spans[2].Status.Code)
 	require.Equal(t, uint64(at(3).UnixNano()), spans[2].StartTimeUnixNano)
-	require.Equal(t, int64(3), spans[3].Attributes[len(spans[3].Attributes)-1].Value.GetIntValue())
+	numbers := map[string]int64{}
+	for _, a := range spans[3].Attributes {
+		numbers[a.Key] = a.Value.GetIntValue()
+	}
+	require.Equal(t, int64(3), numbers["corpus.step.changed"])
 	require.Equal(t, "corpus-git", got.ResourceSpans[0].Resource.Attributes[0].Value.GetStringValue())
 }
 
