@@ -59,7 +59,7 @@ browser: ## the pages in a real Chromium, which must be in PATH; screenshots and
 	$(GO) vet -tags browser ./cmd/corpus-git/browser
 	$(GO) test -tags browser -count=1 -timeout 10m -artifacts -outputdir $(CURDIR)/dist/browser ./cmd/corpus-git/browser
 
-containers: ## the skeletons and the stories of failing releases in a booted Debian 12, and the drivers of containers; needs root, debootstrap and systemd-nspawn
+containers: ## the skeletons and the stories of failing releases in a booted Debian 12, and the drivers of containers; needs root, debootstrap, systemd-nspawn and lxc
 	$(GO) test -tags containers -count=1 -timeout 60m -p 1 -v ./container/... ./cmd/corpus-git -run '^TestContainer'
 
 PREFIX  ?= /usr/local

@@ -19,6 +19,7 @@ import (
 	"corpus-git/container/network"
 	"corpus-git/container/nspawn"
 	"corpus-git/container/rootfs"
+	"corpus-git/container/system"
 	"corpus-git/internal/execx"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
@@ -33,8 +34,8 @@ func TestContainerDriver(t *testing.T) {
 	dir := t.TempDir()
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}
 	store := container.Store{Dir: dir, FS: vfs.OS{}}
-	machine := nspawn.Driver{
-		Run: execx.OS{}, Store: store, Env: env, CGroups: "/sys/fs/cgroup", Network: func() (network.Network, error) { return n, nil }, Resolv: func() string { return "" },
+	machine := system.Driver{
+		Kind: nspawn.Kind{Run: execx.OS{}, Store: store, Env: env, CGroups: "/sys/fs/cgroup"}, Run: execx.OS{}, Store: store, Env: env, Network: func() (network.Network, error) { return n, nil }, Resolv: func() string { return "" },
 		Maker: rootfs.Maker{Exec: execx.OS{}, FS: vfs.OS{}, Env: env, Bases: "/var/cache/corpus-git-test/bases"},
 	}
 	host, err := store.Add(container.Container{Name: "cgtest-host", Driver: nspawn.Name, Suite: rootfs.DefaultSuite, Mirror: os.Getenv("DEBIAN_MIRROR")}, n.Prefix)

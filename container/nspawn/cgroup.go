@@ -17,7 +17,7 @@ import (
 // group is the control group of a container (cgroups(7)): of version 2, or one in each of the version 1 hierarchies for memory and CPU.
 type group struct{ at, name string }
 
-func (d Driver) group(name string) group { return group{d.CGroups, "corpus-git-" + name} }
+func (d Kind) group(name string) group { return group{d.CGroups, "corpus-git-" + name} }
 
 // second reports whether the machine has only version 2 of control groups.
 func (g group) second() bool {

@@ -1,6 +1,6 @@
 // Package nspawn runs containers with systemd-nspawn(1).
 //
-// It owns starting, stopping and entering them: nspawn runs in its own session, with the root file system made by rootfs, one interface (host0) on the bridge of
+// It owns starting, stopping and limiting them: nspawn runs in its own session, with the root file system made by rootfs, one interface (host0) on the bridge of
 // network, and limits set by control groups. It needs neither a service manager nor machined on this machine.
 //
 // Invariant: at most one nspawn runs on a root file system; nspawn locks it.

@@ -17,6 +17,7 @@ import (
 	"corpus-git/container/network"
 	"corpus-git/container/nspawn"
 	"corpus-git/container/rootfs"
+	"corpus-git/container/system"
 	"corpus-git/internal/execx"
 	"corpus-git/internal/vfs"
 )
@@ -31,8 +32,8 @@ func TestContainerDriver(t *testing.T) {
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=/root"}
 	store := container.Store{Dir: dir, FS: vfs.OS{}}
 	driver := func() container.Driver {
-		return nspawn.Driver{
-			Run: execx.OS{}, Store: store, Env: env, CGroups: "/sys/fs/cgroup", Network: func() (network.Network, error) { return n, nil }, Resolv: func() string { return "" },
+		return system.Driver{
+			Kind: nspawn.Kind{Run: execx.OS{}, Store: store, Env: env, CGroups: "/sys/fs/cgroup"}, Run: execx.OS{}, Store: store, Env: env, Network: func() (network.Network, error) { return n, nil }, Resolv: func() string { return "" },
 			Maker: rootfs.Maker{Exec: execx.OS{}, FS: vfs.OS{}, Env: env, Bases: "/var/cache/corpus-git-test/bases"},
 		}
 	}

@@ -18,9 +18,11 @@ import (
 
 	"corpus-git/container"
 	"corpus-git/container/bare"
+	"corpus-git/container/lxc"
 	"corpus-git/container/network"
 	"corpus-git/container/nspawn"
 	"corpus-git/container/rootfs"
+	"corpus-git/container/system"
 	"corpus-git/internal/execx"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
@@ -90,10 +92,14 @@ func (m *containers) open(change bool) (container.Manager, error) {
 	store := container.Store{Dir: dir, FS: vfs.OS{}}
 	net := network.Store{Path: filepath.Join(dir, "network.json"), FS: vfs.OS{}}
 	maker := rootfs.Maker{Exec: execx.OS{}, FS: vfs.OS{}, Env: m.Env, Bases: store.Bases()}
+	of := func(k system.Kind) container.Driver {
+		return system.Driver{Kind: k, Run: execx.OS{}, Store: store, Maker: maker, Network: net.Get, Env: m.Env, Resolv: resolv}
+	}
 	return container.Manager{
 		Store: store, Network: net,
 		Drivers: map[string]container.Driver{
-			nspawn.Name: nspawn.Driver{Run: execx.OS{}, Store: store, Maker: maker, Network: net.Get, Env: m.Env, CGroups: cgroups, Resolv: resolv},
+			nspawn.Name: of(nspawn.Kind{Run: execx.OS{}, Store: store, Env: m.Env, CGroups: cgroups}),
+			lxc.Name:    of(lxc.Kind{Run: execx.OS{}, Store: store, Env: m.Env, CGroups: cgroups}),
 			bare.Name:   bare.Driver{Run: execx.OS{}, Env: m.Env},
 		},
 		Say: func(what string) { fmt.Fprintln(m.Out, what) },
@@ -166,6 +172,9 @@ func (m *containers) create() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			limit, err := s.limits(cmd)
+			if err == nil {
+				err = checkDriver(c.Driver)
+			}
 			if err != nil {
 				return err
 			}
@@ -198,6 +207,7 @@ func (m *containers) create() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
+	driverFlag(cmd, &c)
 	f.StringVar(&c.Suite, "suite", rootfs.DefaultSuite, "release of Debian")
 	f.StringVar(&c.Mirror, "mirror", "", "`URL` of the mirror that packages come from (default: debootstrap's)")
 	f.StringSliceVar(&c.Packages, "package", nil, "a package to install beside the base system; may be repeated")
@@ -206,6 +216,19 @@ func (m *containers) create() *cobra.Command {
 	f.StringVar(&bridge, "bridge", "", "name of the network's interface; with the first container only (default: "+network.Default().Bridge+")")
 	s.register(cmd)
 	return cmd
+}
+
+// driverFlag adds the flag with the driver of a new container.
+func driverFlag(cmd *cobra.Command, c *container.Container) {
+	cmd.Flags().StringVar(&c.Driver, "driver", nspawn.Name, "what runs a new container: "+nspawn.Name+" or "+lxc.Name)
+}
+
+// checkDriver refuses a driver that makes no containers.
+func checkDriver(name string) error {
+	if name != nspawn.Name && name != lxc.Name {
+		return fault.New(fault.Usage, "", "--driver %q: it can be %s or %s", name, nspawn.Name, lxc.Name).WithHint("a machine that exists becomes a node with  corpus-git node init NAME --ssh root@HOST")
+	}
+	return nil
 }
 
 // chooseNetwork writes the network that was named, where no container is in another one.

@@ -55,6 +55,7 @@ func InitCommand(s Surroundings) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&n.target, "ssh", "", "destination of ssh for a machine that exists: root@HOST")
 	n.ssh.Register(f)
+	driverFlag(cmd, &n.made)
 	f.StringVar(&n.made.Suite, "suite", rootfs.DefaultSuite, "release of Debian of a new container")
 	f.StringVar(&n.made.Mirror, "mirror", "", "`URL` of the mirror that its packages come from (default: debootstrap's)")
 	f.StringSliceVar(&n.made.Packages, "package", nil, "a package to install in it beside the base system; may be repeated")
@@ -103,6 +104,9 @@ func (n *initialising) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	limit, err := n.limits.limits(cmd)
+	if err == nil {
+		err = checkDriver(n.made.Driver)
+	}
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package nspawn
+package system
 
 import (
 	"context"
@@ -42,7 +42,7 @@ func (d Driver) Destroy(ctx context.Context, c container.Container) error {
 
 // stopped refuses operations on a running container that need a stopped one.
 func (d Driver) stopped(ctx context.Context, c container.Container) error {
-	running, err := d.Running(ctx, c)
+	running, err := d.Kind.Running(ctx, c)
 	if err == nil && running {
 		err = container.Running(c)
 	}

@@ -1,0 +1,240 @@
+package lxc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"corpus-git/container"
+	"corpus-git/container/network"
+	"corpus-git/container/rootfs"
+	"corpus-git/container/system"
+	"corpus-git/internal/execx"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
+	"corpus-git/internal/vfs"
+)
+
+// Kind implements system.Kind.
+type Kind struct {
+	Run   execx.Commander
+	Store container.Store
+	// Env is the environment of the tools.
+	Env []string
+	// CGroups is the mount point of the control groups: /sys/fs/cgroup.
+	CGroups string
+}
+
+var _ system.Kind = Kind{}
+
+// Name is the name of the driver.
+const Name = "lxc"
+
+// How long a container may take to shut down before it is killed, in seconds, and the interval at which it is checked.
+const (
+	stopWait = "90"
+	poll     = 50 * time.Millisecond
+)
+
+// period is the CPU period, in microseconds, that a quota applies to.
+const period = 100_000
+
+// folder is LXC's own folder for a container (lxc(7), lxcpath).
+func (k Kind) folder(c container.Container) string {
+	return filepath.Join(k.Store.Folder(c.Name), "lxc")
+}
+
+// Console implements system.Kind.
+func (k Kind) Console(c container.Container) string {
+	return filepath.Join(k.Store.Folder(c.Name), "console.log")
+}
+
+// Missing implements system.Kind.
+func (k Kind) Missing() error {
+	if _, err := os.Stat("/usr/bin/lxc-start"); errors.Is(err, fs.ErrNotExist) {
+		return fault.New(fault.Refused, "", "lxc is not installed").WithHint("apt-get install lxc")
+	}
+	return nil
+}
+
+// tool runs one of LXC's tools for a container, and returns its exit status and what it printed.
+func (k Kind) tool(ctx context.Context, c container.Container, name string, args ...string) (exit int, out, errs string, err error) {
+	var o, e bytes.Buffer
+	argv := append([]string{name, "-P", k.folder(c), "-n", c.Name}, args...)
+	st, err := k.Run.Run(ctx, execx.Cmd{Argv: argv, Dir: "/", Env: k.Env, Stdout: &o, Stderr: &e})
+	return st.Exit, o.String(), e.String(), err
+}
+
+// second reports whether the machine has only version 2 of control groups.
+func (k Kind) second() bool {
+	_, err := os.Lstat(filepath.Join(k.CGroups, "cgroup.controllers"))
+	return err == nil
+}
+
+// limit is a file of a control group and what is written to it.
+type limit struct{ file, value string }
+
+// limits returns the files of the control group of a container; all includes those that mean no limit.
+func limits(l container.Limits, second, all bool) (out []limit) {
+	none := map[bool]string{true: "max", false: "-1"}[second]
+	mem, quota := none, none
+	if l.Memory > 0 {
+		mem = strconv.FormatInt(l.Memory, 10)
+	}
+	if l.CPUs > 0 {
+		quota = strconv.FormatInt(int64(l.CPUs*period), 10)
+	}
+	if all || mem != none {
+		out = append(out, limit{map[bool]string{true: "memory.max", false: "memory.limit_in_bytes"}[second], mem})
+	}
+	switch {
+	case !all && quota == none:
+	case second:
+		out = append(out, limit{"cpu.max", fmt.Sprintf("%s %d", quota, period)})
+	default:
+		out = append(out, limit{"cpu.cfs_period_us", strconv.Itoa(period)}, limit{"cpu.cfs_quota_us", quota})
+	}
+	return out
+}
+
+// config returns the configuration of a container (lxc.container.conf(5)). A line feed cannot be in its values: names and paths are checked by their owners, except
+// that of the folder, which Boot checks.
+func (k Kind) config(c container.Container, n network.Network) string {
+	var b strings.Builder
+	set := func(key, value string) { fmt.Fprintf(&b, "%s = %s\n", key, value) }
+	set("lxc.include", "/usr/share/lxc/config/common.conf")
+	set("lxc.uts.name", c.Name)
+	set("lxc.rootfs.path", "dir:"+rootfs.Root(k.Store.Folder(c.Name)))
+	set("lxc.apparmor.profile", "unconfined")
+	set("lxc.net.0.type", "veth")
+	set("lxc.net.0.link", n.Bridge)
+	set("lxc.net.0.name", system.Interface)
+	set("lxc.net.0.flags", "up")
+	set("lxc.signal.halt", "SIGRTMIN+4") // systemd(1): power off
+	set("lxc.console.logfile", k.Console(c))
+	prefix := "lxc.cgroup."
+	if k.second() {
+		prefix = "lxc.cgroup2."
+	}
+	for _, l := range limits(c.Limits, k.second(), false) {
+		set(prefix+l.file, l.value)
+	}
+	return b.String()
+}
+
+// Boot implements system.Kind.
+func (k Kind) Boot(ctx context.Context, c container.Container, n network.Network) error {
+	if err := k.Missing(); err != nil {
+		return err
+	}
+	if strings.ContainsAny(k.folder(c), "\n") {
+		return fault.New(fault.Refused, "", "the path of the folder of containers has a line feed, which LXC cannot read")
+	}
+	if err := os.MkdirAll(k.folder(c), 0o700); err != nil {
+		return err
+	}
+	path := filepath.Join(k.folder(c), "config")
+	if err := vfs.WriteFileAtomic(k.Store.FS, path, []byte(k.config(c, n)), 0o600); err != nil {
+		return err
+	}
+	if err := os.Remove(k.Console(c)); err != nil && !errors.Is(err, fs.ErrNotExist) { // that of the boot before
+		return err
+	}
+	exit, _, errs, err := k.tool(ctx, c, "lxc-start", "-f", path, "-d")
+	if err == nil && exit != 0 {
+		err = fault.New(fault.Failed, "", "start %s: lxc-start: %s", c.Name, said(errs, exit))
+	}
+	return err
+}
+
+// said returns the first line that a tool printed, or its exit status.
+func said(text string, exit int) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if first == "" {
+		return fmt.Sprintf("exit status %d", exit)
+	}
+	return printable.Text(first)
+}
+
+// state returns the state and the init of a container; STOPPED and 0 where LXC knows none.
+func (k Kind) state(ctx context.Context, c container.Container) (state string, leader int, err error) {
+	exit, out, _, err := k.tool(ctx, c, "lxc-info", "-s", "-p", "-H")
+	if err != nil || exit != 0 {
+		return stopped, 0, err
+	}
+	state = stopped
+	for _, f := range strings.Fields(out) {
+		if n, err := strconv.Atoi(f); err == nil {
+			leader = n
+		} else {
+			state = f
+		}
+	}
+	return state, leader, nil
+}
+
+// stopped is the state of a container that does not run.
+const stopped = "STOPPED"
+
+// Running implements system.Kind.
+func (k Kind) Running(ctx context.Context, c container.Container) (bool, error) {
+	if k.Missing() != nil {
+		return false, nil
+	}
+	s, _, err := k.state(ctx, c)
+	return s != stopped, err
+}
+
+// Leader implements system.Kind.
+func (k Kind) Leader(ctx context.Context, c container.Container) (int, error) {
+	if k.Missing() != nil {
+		return 0, nil
+	}
+	_, leader, err := k.state(ctx, c)
+	return leader, err
+}
+
+// Stop implements system.Kind.
+func (k Kind) Stop(ctx context.Context, c container.Container) error {
+	for asked := false; ; asked = true {
+		running, err := k.Running(ctx, c)
+		if err != nil || !running {
+			return err
+		}
+		if !asked {
+			exit, _, errs, err := k.tool(ctx, c, "lxc-stop", "-t", stopWait)
+			if err != nil {
+				return err
+			}
+			if again, rerr := k.Running(ctx, c); exit != 0 && again {
+				return errors.Join(rerr, fault.New(fault.Failed, "", "stop %s: lxc-stop: %s", c.Name, said(errs, exit)))
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(poll):
+		}
+	}
+}
+
+// Limit implements system.Kind.
+func (k Kind) Limit(ctx context.Context, c container.Container) error {
+	for _, l := range limits(c.Limits, k.second(), true) {
+		exit, _, errs, err := k.tool(ctx, c, "lxc-cgroup", "--", l.file, l.value)
+		if err != nil {
+			return err
+		}
+		if exit != 0 {
+			return fault.New(fault.Refused, "", "%s of %s cannot be set to %s: %s", l.file, c.Name, l.value, said(errs, exit)).WithHint("if it uses more than that now, stop it first")
+		}
+	}
+	return nil
+}
