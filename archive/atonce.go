@@ -79,14 +79,11 @@ func (m *making) packAtOnce(ctx context.Context, src vfs.Dir, entries []tree.Ent
 	}
 	w := &compaction{s: s, ctx: ctx, front: true}
 	inc, err := w.increment(a, &tree.Manifest{Entries: entries})
-	if err == nil && inc != nil {
-		err = w.checkBase(inc.from)
-	}
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil:
-		inc = nil // the earlier archive is damaged: Verify reports it
+		inc = nil // the earlier archive can't be read: Verify reports it
 	}
 	r := &packer{s: s, ctx: ctx, src: src, entries: entries, reader: tree.NewReader(src, entries, p)}
 	for _, t := range a.Trees {
@@ -118,30 +115,6 @@ func (m *making) packAtOnce(ctx context.Context, src vfs.Dir, entries []tree.Ent
 		}
 	}
 	return out, err
-}
-
-// checkBase returns an error if a file that is to be shared is not as it was written.
-func (w *compaction) checkBase(from Archive) error {
-	for _, t := range from.Trees {
-		of := from.Packed.Trees[t]
-		name, want := from.packedPath(t), of.SHA256
-		if of.Base != nil {
-			name, want = from.basePath(t), of.Base.SHA256
-		}
-		f, err := w.s.fs.OpenFile(name, os.O_RDONLY, 0)
-		if err != nil {
-			return err
-		}
-		h := sha256.New()
-		_, err = io.Copy(h, &pausingReader{r: f, pause: w.pause})
-		if err = errors.Join(err, f.Close()); err != nil {
-			return err
-		}
-		if hex.EncodeToString(h.Sum(nil)) != want {
-			return fmt.Errorf("%w: %s", ErrNotWhole, filepath.Base(name))
-		}
-	}
-	return nil
 }
 
 // packer reads live trees with several goroutines, and writes each to a file with one.

@@ -64,7 +64,7 @@ func (w *compaction) incrementOf(p, a Archive, m *tree.Manifest) (*increment, er
 			return nil, err
 		}
 	}
-	inc := &increment{s: s, from: p, holds: map[string]bool{}}
+	inc := &increment{s: s, from: p, holds: make(map[string]bool, len(m.Entries))}
 	var all, held int64
 	was := pm.Walk()
 	for i := range m.Entries {
@@ -104,6 +104,13 @@ func sameEntry(o, e *tree.Entry) bool {
 }
 
 func (i *increment) has(path string) bool { return i != nil && i.holds[path] }
+
+func (i *increment) count() int {
+	if i == nil {
+		return 0
+	}
+	return len(i.holds)
+}
 
 // link hard-links the base of a tree into the archive; it does nothing if there is no increment.
 func (i *increment) link(name, to string) (*PackedBase, error) {

@@ -19,7 +19,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"corpus-git/archive/tree"
-	"corpus-git/internal/vfs"
 )
 
 // packedSuffix ends the name of a tree's file in a packed archive: project.tar.zst, pillar.tar.zst.
@@ -99,13 +98,12 @@ type packedFile func(i int, h *tar.Header, r io.Reader) error
 // were there. The bytes of the files are written to raw, which may be nil. Of an archive that is being packed as an increment, only what was
 // written is read, and its base as bytes.
 func (s *Store) eachPacked(a Archive, m *tree.Manifest, inc *increment, pause func() error, raw func(file string) io.Writer, each packedFile) (seen []bool, err error) {
-	idx := make(map[string]int, len(m.Entries))
-	for i := range m.Entries {
-		idx[m.Entries[i].Path] = i
-	}
+	idx := make(map[string]int, len(m.Entries)-inc.count())
 	seen = make([]bool, len(m.Entries))
-	for i := range seen {
-		seen[i] = inc.has(m.Entries[i].Path)
+	for i := range m.Entries {
+		if seen[i] = inc.has(m.Entries[i].Path); !seen[i] {
+			idx[m.Entries[i].Path] = i
+		}
 	}
 	for _, t := range a.Trees {
 		own := func(h *tar.Header, r io.Reader) error {
@@ -147,9 +145,7 @@ func (s *Store) readChanged(a Archive, name string, pause func() error, raw func
 	if err != nil {
 		return err
 	}
-	if err = vfs.DropCache(f); err == nil { // the page cache is bypassed
-		_, err = io.Copy(raw(files[1]), &pausingReader{r: f, pause: pause})
-	}
+	_, err = io.Copy(raw(files[1]), &pausingReader{r: f, pause: pause})
 	return errors.Join(err, f.Close())
 }
 
