@@ -16,6 +16,7 @@ import (
 	"corpus-git/procedures/extends"
 	"corpus-git/project"
 	"corpus-git/project/registry"
+	"corpus-git/project/schema"
 )
 
 // Repository is what is read from a project's repository; receive's implements it.
@@ -84,20 +85,49 @@ func (p *Projects) Explain(ctx context.Context, name project.Name, key string, s
 }
 
 // Recipe reports where each file of the live recipe comes from, and, with values, what each layer sets in the configuration wherever a recipe sets something.
-func (p *Projects) Recipe(ctx context.Context, name project.Name, values bool) (recipes []extends.RecipeOf, files []extends.Origin, said []project.Explained, err error) {
+func (p *Projects) Recipe(ctx context.Context, name project.Name, values bool) (recipes []extends.RecipeOf, files []extends.Origin, written []extends.Written, said []project.Explained, err error) {
 	_, _, err = p.prepared(ctx, name, redact.None(), func(prep *procedures.Prepared, src procedures.Sources) (err error) {
-		if recipes, files, err = prep.Origins(name); err != nil || !values {
+		if recipes, files, err = prep.Origins(name); err != nil {
 			return err
 		}
 		all, err := prep.Explain(src, "", project.Show{})
+		written = writtenBy(prep.Cfg, all)
 		for _, v := range all {
-			if slices.ContainsFunc(v.Layers, func(l project.LayerValue) bool { return strings.HasSuffix(l.File, layout.PillarSample) }) {
+			if values && slices.ContainsFunc(v.Layers, ofRecipe) {
 				said = append(said, v)
 			}
 		}
 		return err
 	})
-	return recipes, files, said, err
+	return recipes, files, written, said, err
+}
+
+// ofRecipe reports whether a recipe sets the value.
+func ofRecipe(l project.LayerValue) bool {
+	return strings.HasSuffix(l.File, layout.PillarSample) || strings.HasSuffix(l.File, layout.SaltDir+"/"+schema.ClassesFile)
+}
+
+// writtenBy returns the files that the configuration writes, with the places that say anything of them; all is the whole configuration.
+func writtenBy(cfg *project.Cfg, all []project.Explained) (out []extends.Written) {
+	for _, f := range cfg.Files() {
+		w := extends.Written{Path: f.Path, Kind: f.Kind(), From: []string{}}
+		for _, v := range all {
+			ours := strings.HasPrefix(v.Key, "files:"+f.Declared+":") || slices.ContainsFunc(f.From, func(keys []string) bool {
+				return strings.HasPrefix(v.Key+":", strings.Join(keys, ":")+":")
+			})
+			for _, l := range slices.Backward(v.Layers) {
+				at := string(l.Layer)
+				if l.File != "" {
+					at = l.File
+				}
+				if ours && !slices.Contains(w.From, at) {
+					w.From = append(w.From, at)
+				}
+			}
+		}
+		out = append(out, w)
+	}
+	return out
 }
 
 // prepared returns the configuration of the live release, and a deployment that represents it; hide is extended by the pillar's values. then, if

@@ -11,6 +11,7 @@ import (
 	"corpus-git/fleet"
 	"corpus-git/internal/fault"
 	"corpus-git/layout"
+	"corpus-git/procedures/filestep"
 	"corpus-git/procedures/plantext"
 	"corpus-git/procedures/recipe"
 	"corpus-git/procedures/waiting"
@@ -25,14 +26,25 @@ func (p *Prepared) check(ctx context.Context, t *Tools, d project.Deployment) er
 
 // checkAll is like check, but passes errors in files to failed, and continues if that returns nil.
 func (p *Prepared) checkAll(ctx context.Context, t *Tools, d project.Deployment, failed func(error) error) error {
+	err := p.writeFiles(t, d)
+	if err != nil {
+		return err
+	}
 	if p.recipe == nil {
-		return nil
+		if _, skip := p.Skips(NameInstall); skip || p.files == "" {
+			return nil
+		}
+		p.Steps = []recipe.Step{filestep.Step()} // of a commit without .salt
+		return p.checkSteps(ctx, t, d, failed)
 	}
 	groups, err := t.Groups()
 	if err != nil {
 		return err
 	}
 	all, err := recipe.Steps(p.recipe, groups...)
+	if err == nil {
+		all, err = filestep.First(all, p.Cfg.Files())
+	}
 	if err != nil {
 		return failed(err)
 	}
@@ -74,7 +86,9 @@ func (p *Prepared) checkAll(ctx context.Context, t *Tools, d project.Deployment,
 	for _, s := range own {
 		if s.Procedure == NameInstall {
 			if len(p.Cfg.OnlySteps()) == 0 && !skipsInstall { // only_steps names steps
-				p.Steps = []recipe.Step{s.Step}
+				if p.Steps = []recipe.Step{s.Step}; p.files != "" {
+					p.Steps = []recipe.Step{filestep.Step(), s.Step}
+				}
 				p.Notes = append(p.Notes, ownNote(s))
 			}
 			continue // checked with the steps
@@ -95,6 +109,20 @@ func (p *Prepared) checkAll(ctx context.Context, t *Tools, d project.Deployment,
 		}
 	}
 	return p.checkSteps(ctx, t, d, failed)
+}
+
+// writeFiles makes the SLS file of the step that writes the files of cfg.
+func (p *Prepared) writeFiles(t *Tools, d project.Deployment) (err error) {
+	list := p.Cfg.Files()
+	if len(list) == 0 || !p.coded { // a pillar without code is deployed nowhere yet
+		return nil
+	}
+	user, group := "", ""
+	if t.Accounts && t.Host.EUID == 0 {
+		user, group = p.Cfg.User(), p.Cfg.Group()
+	}
+	p.files, err = filestep.Text(list, t.Root.Project(d.Project.String()), user, group)
+	return err
 }
 
 // checkSteps compiles the steps in their order.

@@ -93,8 +93,7 @@ func actionOf(t project.Trigger) configs.Action {
 
 // configOf returns a step as an immutable config. A text that contains a secret of the pillar is replaced by its hash.
 func configOf(r *recipe.Recipe, s recipe.Step, p *Prepared) configs.Config {
-	read := func(file string) string {
-		text, err := readSome(r.Script(file))
+	shown := func(text []byte, err error) string {
 		if errors.Is(err, os.ErrNotExist) {
 			return ""
 		}
@@ -103,6 +102,7 @@ func configOf(r *recipe.Recipe, s recipe.Step, p *Prepared) configs.Config {
 		}
 		return string(text)
 	}
+	read := func(file string) string { return shown(readSome(r.Script(file))) }
 	group := "salt"
 	switch {
 	case s.Script:
@@ -110,7 +110,12 @@ func configOf(r *recipe.Recipe, s recipe.Step, p *Prepared) configs.Config {
 	case s.Tool != "":
 		group = s.Tool
 	}
-	c := configs.Config{Group: group, File: s.File, Source: read(s.File), Inputs: read(schema.InputsFile), Outputs: read(schema.OutputsFile)}
+	c := configs.Config{Group: group, File: s.File, Inputs: read(schema.InputsFile), Outputs: read(schema.OutputsFile)}
+	if s.Tool == recipe.ToolFiles {
+		c.File, c.Source = s.Name, shown([]byte(p.files), nil)
+	} else {
+		c.Source = read(s.File)
+	}
 	if runner := p.Cfg.Runner(); runner != "" && group == "salt" {
 		c.Options = `{"runner":"` + runner + `"}`
 	}

@@ -12,13 +12,21 @@ func (s Sources) trees() keyplace.Trees {
 	return keyplace.Trees{Code: s.Code, Pillar: s.Pillar, Local: s.local}
 }
 
+// treesOf also returns the recipes below.
+func (p *Prepared) treesOf(src Sources) keyplace.Trees {
+	trees := src.trees()
+	if p.inherited != nil {
+		for _, l := range p.inherited.Layers {
+			trees.Below = append(trees.Below, keyplace.Recipe{Name: l.String(), Files: l.Files})
+		}
+	}
+	return trees
+}
+
 // Explain reports what each layer sets in the configuration at a path, and where: see project.Cfg.Explain.
 func (p *Prepared) Explain(src Sources, path string, show project.Show) ([]project.Explained, error) {
 	src.local = p.local
-	trees := src.trees()
-	for _, l := range p.inherited.Layers {
-		trees.Below = append(trees.Below, keyplace.Recipe{Name: l.String(), Files: l.Files})
-	}
+	trees := p.treesOf(src)
 	return p.Cfg.Explain(path, show, func(file string, keys []string) (string, int) {
 		at := keyplace.Of(fault.Pos{File: file}, keys, trees)
 		return at.File, at.Line

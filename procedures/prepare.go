@@ -11,6 +11,7 @@ import (
 	"corpus-git/internal/py"
 	"corpus-git/internal/redact"
 	"corpus-git/layout"
+	"corpus-git/procedures/filestep"
 	"corpus-git/procedures/inherit"
 	"corpus-git/procedures/keyplace"
 	"corpus-git/procedures/machinecfg"
@@ -85,6 +86,8 @@ type Prepared struct {
 	outputs        *schema.Outputs
 	classes        *schema.Classes
 	waits          waiting.Set
+	files          string        // the SLS file of filestep
+	coded          bool          // there is code, so there is a tree
 	holds          bool          // against what the recipe declares
 	refused        []error       // why a step was refused, by its index in Steps; Lint continues
 	ignored        []sls.Warning // what Salt ignores in the files that were checked
@@ -272,7 +275,7 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 	if d.Set, err = asNode(d.Set, node); err != nil {
 		return nil, err
 	}
-	p := &Prepared{Redactor: hide, nodes: members, staged: len(members) > 0 || src.Node != nil, holds: holds, grains: t.Grains(), pillar: py.NewDict()}
+	p := &Prepared{Redactor: hide, nodes: members, staged: len(members) > 0 || src.Node != nil, holds: holds, coded: src.Code != nil, grains: t.Grains(), pillar: py.NewDict()}
 	own, err := recipe.In(src.Code)
 	if err != nil {
 		return nil, err
@@ -320,8 +323,11 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 		}
 		return v, err
 	}
-	if p.Cfg, err = project.BuildCfg(ctx, in); err != nil {
-		return nil, keyplace.All(err, src.trees())
+	if p.Cfg, err = project.BuildCfg(ctx, in); err == nil && holds {
+		err = filestep.Tracked(p.Cfg, src.Code)
+	}
+	if err != nil {
+		return nil, keyplace.All(err, p.treesOf(src))
 	}
 	var texts []string
 	if src.Code != nil {

@@ -12,6 +12,7 @@ import (
 
 	"corpus-git/internal/py"
 	"corpus-git/layout"
+	"corpus-git/procedures/filestep"
 	"corpus-git/procedures/others"
 	"corpus-git/procedures/outfile"
 	"corpus-git/procedures/recipe"
@@ -122,6 +123,10 @@ func (p *Prepared) inputFor(t *Tools, d project.Deployment, r *recipe.Recipe, s 
 		SLS: s.SLS(d.Project), Roots: t.roots(d.Project, r, p.others), Cfg: cfg.value, Changed: cfg.changed, Pillar: cfg.over(p.pillar), Grains: p.grains,
 		Opts: py.NewDict("id", t.facts(d.Project, p.grains).MinionID), Host: p.host(t, d), Mode: mode, Passwords: p.passwords, KV: t.Keys.Of(d.Project),
 		Plan: d.Trigger == project.TriggerPlan, Locations: py.NewDict("resetperms", t.State.ResetPerms()), Projects: t.Root.Projects(),
+	}
+	if s.Tool == recipe.ToolFiles {
+		in.SLS, in.Roots = filestep.SLS, append(fileroot.Roots{filestep.Root(p.files)}, in.Roots...)
+		return in
 	}
 	if (s.Script || s.Tool != "") && r != nil {
 		in.Script, in.ScriptFile = r.Script(s.File), path.Join(layout.SaltDir, s.File)

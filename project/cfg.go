@@ -10,6 +10,7 @@ import (
 	"corpus-git/internal/py"
 	"corpus-git/internal/redact"
 	"corpus-git/layout"
+	"corpus-git/project/files"
 	"corpus-git/project/permission"
 	"corpus-git/project/schema"
 )
@@ -137,6 +138,7 @@ type Cfg struct {
 	watches     Watches
 	services    map[string]string
 	perms       []permission.Rule
+	fileList    []files.File
 	checkList   []Check
 	unitList    []Unit
 	logList     []LogFiles
@@ -204,7 +206,9 @@ func BuildCfg(ctx context.Context, in CfgInputs) (*Cfg, error) {
 	if in.Classes != nil {
 		m.merge(py.NewDict(classesKey, strList(c.classes)), LayerFacts)
 	}
-	if err := newResolver(c.root, in.Generated).all(); err != nil {
+	r := newResolver(c.root, in.Generated)
+	r.verbatim()
+	if err := r.all(); err != nil {
 		return nil, err
 	}
 	c.hideInputs(in)
@@ -216,6 +220,7 @@ func BuildCfg(ctx context.Context, in CfgInputs) (*Cfg, error) {
 	}
 	if in.Inputs == nil {
 		c.findUnread(in, sample)
+		c.unread = c.unreadByFiles(c.unread)
 	}
 	c.show = pillarShow(pillarDoc, pillar)
 	c.value = c.root.dict()
@@ -260,7 +265,7 @@ func (m *merger) layers(in CfgInputs, env chosen, on []*schema.Class, sampleDoc,
 
 // read reads the keys for accounts, permissions, checks, units and logs from the resolved layers.
 func (c *Cfg) read(in CfgInputs) error {
-	for _, part := range []func() error{c.accounts, c.validateEnv, c.permissions, c.checks, c.units, func() error { return c.logs(in.Layout.Live()) }} {
+	for _, part := range []func() error{c.accounts, c.validateEnv, c.permissions, c.checks, c.units, func() error { return c.logs(in.Layout.Live()) }, func() error { return c.files(in.Layout.Live()) }} {
 		if err := part(); err != nil {
 			return err
 		}

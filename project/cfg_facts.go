@@ -15,7 +15,7 @@ func defaults(in CfgInputs) *py.Dict {
 		"env_defaults", py.NewDict(), "os_defaults", py.NewDict(),
 		"only", nil, "only_steps", nil, "runner", nil, "store_other_branches", nil,
 		"submodules", nil, "submodules_base", nil, "lfs", nil,
-		"permissions", nil, "env", nil, "checks", nil, "units", nil, "logs", nil, "on_rollback", nil, "rollback_timeout", nil, "undo", nil, "converge", nil, "watch", nil, "watch_debounce", nil, "register", nil,
+		"permissions", nil, "files", nil, "env", nil, "checks", nil, "units", nil, "logs", nil, "on_rollback", nil, "rollback_timeout", nil, "undo", nil, "converge", nil, "watch", nil, "watch_debounce", nil, "register", nil,
 		"keep_failed_archives", nil, "archives_max_bytes", nil, "archives_max_age", nil, "failed_archives_max_age", nil,
 		"rollback", false, "deploy_summary", nil, "deploy_ret", py.NewDict(),
 		"push_salt_url", in.Facts.PushSaltURL, "push_pillar_url", in.Facts.PushPillarURL,

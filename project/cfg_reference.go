@@ -9,6 +9,7 @@ import (
 	"corpus-git/internal/py"
 	"corpus-git/internal/quantity"
 	"corpus-git/layout"
+	"corpus-git/project/files"
 )
 
 // documented is one key of the reference.
@@ -34,6 +35,7 @@ func cfgKeys() []documented {
 		{"group", "text", "", "The user's main group; where it is not named, the first of `groups`."},
 		{"groups", "list of names", "", "All groups of the user; `group` is put in front."},
 		{"permissions", "mapping", "none", "Owners and modes of paths ([below](#permissions))."},
+		{files.Key, "mapping", "none", "Files that each deployment writes, with their contents ([layers](guide/layers.md#files)). A path is absolute or relative to the tree."},
 		{"checks", "mapping", "none", "Health checks ([below](#checks))."},
 		{"units", "mapping or list", "none", "What the project runs ([below](#units))."},
 		{"logs", "glob, list, or mapping of names and these", "none", "Files that `logs --app` shows ([logs](processes.md))."},

@@ -145,6 +145,11 @@ func (b *builder) construct(n *yaml.Node, depth int) (*Node, error) {
 		b.opts.Edits[out.Value.(*py.List)] = Edit{Tag: tag, At: b.src.pos(n.Line, n.Column)}
 		return out, nil
 	}
+	if b.opts.Edits != nil && n.Kind == yaml.ScalarNode && tag == Remove && isPlain(n) && (n.Value == "" || n.Value == "~" || n.Value == "null") {
+		out.Value = py.NewList()
+		b.opts.Edits[out.Value.(*py.List)] = Edit{Tag: tag, Key: true, At: b.src.pos(n.Line, n.Column)}
+		return out, nil
+	}
 	switch tag {
 	case tagMap, tagOmap:
 		if n.Kind != yaml.MappingNode {

@@ -23,7 +23,8 @@ type Options struct {
 	MaxBytes int
 	// MaxDepth limits nesting; 0 means 200.
 	MaxDepth int
-	// Edits, if it is not nil, receives the lists that are tagged !append, !remove or !replace. Otherwise these tags are errors, as in Salt.
+	// Edits, if it is not nil, receives the lists that are tagged !append, !remove or !replace, and an empty list for each !remove without a value. Otherwise
+	// these tags are errors, as in Salt.
 	Edits map[*py.List]Edit
 }
 
@@ -31,6 +32,8 @@ type Options struct {
 type Edit struct {
 	// Tag is !append, !remove or !replace.
 	Tag string
+	// Key: the tag has no value, and removes the key that it is the value of.
+	Key bool
 	At  fault.Pos
 }
 

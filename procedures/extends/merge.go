@@ -8,9 +8,12 @@ import (
 )
 
 // Merge merges a PILLAR.sample over those of the recipes below it: mappings merge, everything else replaces, and lists with an edit tag are
-// combined with the list of the recipes below, whatever section (makina-projects.*) they are in. Values are shared with src. Errors are
-// fault.Failed with the position.
+// combined with the list of the recipes below, whatever section (makina-projects.*) they are in; !remove without a value removes the key there. Values are
+// shared with src. Errors are fault.Failed with the position.
 func Merge(below, src *py.Dict, edits map[*py.List]saltyaml.Edit) error {
+	if err := removeKeys(below, src, edits); err != nil {
+		return err
+	}
 	for _, e := range src.Items() {
 		old, _ := below.Get(e.Key)
 		under := old
@@ -28,6 +31,63 @@ func Merge(below, src *py.Dict, edits map[*py.List]saltyaml.Edit) error {
 		if err := below.Set(e.Key, value); err != nil {
 			return fault.New(fault.Internal, "merge", "%w", err)
 		}
+	}
+	return nil
+}
+
+// removeKeys removes the keys whose values are !remove, from src and from the recipes below.
+func removeKeys(below, src *py.Dict, edits map[*py.List]saltyaml.Edit) error {
+	left := map[*py.List]saltyaml.Edit{}
+	for list, e := range edits {
+		if e.Key {
+			left[list] = e
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	var walk func(from *py.Dict, under []*py.Dict)
+	walk = func(from *py.Dict, under []*py.Dict) {
+		for _, e := range from.Items() {
+			if list, ok := e.Value.(*py.List); ok && edits[list].Key {
+				delete(left, list)
+				from.Delete(e.Key)
+				for _, d := range under {
+					d.Delete(e.Key)
+				}
+				continue
+			}
+			d, ok := e.Value.(*py.Dict)
+			if !ok {
+				continue
+			}
+			var next []*py.Dict
+			for _, u := range under {
+				if v, _ := u.Get(e.Key); v != nil {
+					if sub, ok := v.(*py.Dict); ok {
+						next = append(next, sub)
+					}
+				}
+			}
+			walk(d, next)
+		}
+	}
+	for _, e := range src.Items() {
+		section, ok := e.Value.(*py.Dict)
+		if !ok {
+			continue
+		}
+		var under []*py.Dict
+		for _, b := range below.Items() {
+			d, ok := b.Value.(*py.Dict)
+			if ok && (py.Equal(b.Key, e.Key) || project.IsSampleSection(b.Key) && project.IsSampleSection(e.Key)) {
+				under = append(under, d)
+			}
+		}
+		walk(section, under)
+	}
+	for _, e := range left {
+		return fault.New(fault.Failed, "", "%s without a value removes a key, and must be the value of one below a section", e.Tag).WithPos(e.At)
 	}
 	return nil
 }

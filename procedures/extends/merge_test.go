@@ -41,6 +41,8 @@ func TestMerge(t *testing.T) {
 		"remove":              {docs: []string{"a: [1, x, {k: v}]", "a: !remove [x, {k: v}, other]"}, want: "{'a': [1]}"},
 		"remove from nothing": {docs: []string{"a: !remove [1]"}, want: "{'a': []}"},
 		"replace":             {docs: []string{"a: {b: 1}", "a: !replace [1]"}, want: "{'a': [1]}"},
+		"remove a key":        {docs: []string{"makina-projects.a: {x: {y: 1, z: 2}, w: 3}", "makina-projects.b: {x: {y: !remove }, w: !remove null, none: !remove }"}, want: "{'makina-projects.a': {'x': {'z': 2}}, 'makina-projects.b': {'x': {}}}"},
+		"remove an item":      {docs: []string{"a: {b: [!remove ]}"}, err: "PILLAR.sample:1:9: !remove without a value removes a key"},
 		"of a new mapping":    {docs: []string{"x: 1", "a: {b: {c: !remove [1]}}"}, want: "{'x': 1, 'a': {'b': {'c': []}}}"},
 		"an alias":            {docs: []string{"a: [1]\nb: [2]", "a: &l !append [3]\nb: *l"}, want: "{'a': [1, 3], 'b': [2, 3]}"},
 		"another section":     {docs: []string{"makina-projects.base: {a: [1]}", "makina-projects.web: {a: !append [2]}", "makina-projects.app: {a: !remove [1]}"}, want: "{'makina-projects.base': {'a': [1]}, 'makina-projects.web': {'a': [1, 2]}, 'makina-projects.app': {'a': [2]}}"},

@@ -23,6 +23,16 @@ type Origin struct {
 	Hides []string `json:"hides,omitempty"`
 }
 
+// Written is a file that deployments write, of the key files of cfg.
+type Written struct {
+	// Path is absolute, or relative to the project's tree.
+	Path string `json:"path"`
+	// Kind is content, base64, template, absent, or a format: ini, json, yaml, env.
+	Kind string `json:"kind"`
+	// From are the places that say anything of it, the strongest first.
+	From []string `json:"from"`
+}
+
 // Origins reports where each file of a recipe comes from: own are the files of the project's recipe, layers the recipes
 // below it.
 func Origins(name RecipeOf, own fs.FS, layers []Layer) (recipes []RecipeOf, files []Origin, err error) {

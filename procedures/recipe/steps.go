@@ -32,6 +32,8 @@ type Step struct {
 const (
 	ToolAnsible = "ansible"
 	ToolPuppet  = "puppet"
+	// ToolFiles writes the files of cfg: a step without a file of its own.
+	ToolFiles = "files"
 )
 
 // SLS returns the dotted name of the step's file.

@@ -41,7 +41,7 @@ func differing() map[string]string {
 	return map[string]string{
 		"alternatives.auto": extension, "alternatives.install": extension, "alternatives.remove": extension, "alternatives.set": extension,
 		"buildout.installed": extension, "webutil.user_absent": extension, "webutil.user_exists": extension,
-		"cmd.watch": "Salt makes it of cmd.wait, as an alias without a definition of its own", "mc_proxy.hook": "it is makina-states'", "mc_apache.include_module": "it is makina-states'", "mc_apache.exclude_module": "it is makina-states'", "corpus.output": "it is corpus-git's own", "corpus.wait": "it is corpus-git's own", "module.run": free, "module.wait": free, "test.nop": free,
+		"cmd.watch": "Salt makes it of cmd.wait, as an alias without a definition of its own", "mc_proxy.hook": "it is makina-states'", "mc_apache.include_module": "it is makina-states'", "mc_apache.exclude_module": "it is makina-states'", "corpus.output": "it is corpus-git's own", "corpus.wait": "it is corpus-git's own", "corpus.file": "it is corpus-git's own", "module.run": free, "module.wait": free, "test.nop": free,
 		"file.directory lacks require":         "it is the requisite, which the runner hands on",
 		"file.recurse lacks require":           "it is the requisite, which the runner hands on",
 		"git.latest refuses unknown arguments": "Salt's fails for them",

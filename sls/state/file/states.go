@@ -10,4 +10,5 @@ func States(t *core.Table) {
 	addFileEdit(t)
 	addFileCopy(t)
 	addFileLine(t)
+	addConfigured(t)
 }

@@ -17,8 +17,8 @@ import (
 
 // Recipes reads what is live.
 type Recipes interface {
-	// Recipe reports where each file is from and, with values, what each layer says of the configuration where a recipe says something.
-	Recipe(ctx context.Context, name project.Name, values bool) ([]extends.RecipeOf, []extends.Origin, []project.Explained, error)
+	// Recipe reports where each file is from, which files the configuration writes and, with values, what each layer says of the configuration where a recipe says something.
+	Recipe(ctx context.Context, name project.Name, values bool) ([]extends.RecipeOf, []extends.Origin, []extends.Written, []project.Explained, error)
 }
 
 // Session is one run of the verb.
@@ -32,8 +32,10 @@ type Document struct {
 	Version int          `json:"version"`
 	Project project.Name `json:"project"`
 	// Recipes are those that it is made of, the strongest first.
-	Recipes []extends.RecipeOf  `json:"recipes"`
-	Files   []extends.Origin    `json:"files"`
+	Recipes []extends.RecipeOf `json:"recipes"`
+	Files   []extends.Origin   `json:"files"`
+	// Written are the files that deployments write from the configuration.
+	Written []extends.Written   `json:"written,omitempty"`
 	Values  []project.Explained `json:"values,omitempty"`
 }
 
@@ -56,7 +58,7 @@ func show(s Session) *cobra.Command {
 				return err
 			}
 			doc := Document{Version: 1, Project: name}
-			if doc.Recipes, doc.Files, doc.Values, err = s.Recipes.Recipe(s.Context, name, values); err != nil {
+			if doc.Recipes, doc.Files, doc.Written, doc.Values, err = s.Recipes.Recipe(s.Context, name, values); err != nil {
 				return err
 			}
 			if s.JSON() {
@@ -87,6 +89,12 @@ func list(s Session, doc Document) error {
 			text += "  instead of " + strings.Join(f.Hides, ", ")
 		}
 		p.Line("%-*s  %s", width, printable.Line(f.Path), text)
+	}
+	if len(doc.Written) > 0 {
+		p.Line("")
+	}
+	for _, w := range doc.Written {
+		p.Line("writes %s (%s)  %s", printable.Line(w.Path), w.Kind, strings.Join(w.From, ", "))
 	}
 	if len(doc.Values) > 0 {
 		p.Line("")
