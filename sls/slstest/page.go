@@ -108,6 +108,7 @@ func Markdown() (string, error) {
 	untested := map[string]string{
 		"debconf.set": beside + "the answers of debconf are the machine's", "locale.present": beside + "locales are the machine's", "timezone.system": beside + "the time zone is the machine's",
 		"service.masked": beside + "Salt reads masks in /etc/systemd", "service.unmasked": beside + "Salt reads masks in /etc/systemd",
+		"corpus.file":             "corpus-git's own, of which the step `files` of a deployment is made: the scenario `files`",
 		"ssh_known_hosts.present": beside + "names are hashed with a random salt, and hosts asked", "ssh_known_hosts.absent": beside + "with ssh_known_hosts.present",
 	}
 	for _, n := range table.Names() {
