@@ -105,13 +105,6 @@ func sameEntry(o, e *tree.Entry) bool {
 
 func (i *increment) has(path string) bool { return i != nil && i.holds[path] }
 
-func (i *increment) count() int {
-	if i == nil {
-		return 0
-	}
-	return len(i.holds)
-}
-
 // link hard-links the base of a tree into the archive; it does nothing if there is no increment.
 func (i *increment) link(name, to string) (*PackedBase, error) {
 	if i == nil {

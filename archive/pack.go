@@ -56,7 +56,7 @@ func (w *compaction) pack(a Archive) (Archive, error) {
 	if err := vfs.SyncDir(s.fs, tmp); err != nil {
 		return a, err
 	}
-	proof, err := s.provePacked(half, m, nil, w.pause)
+	proof, err := s.provePacked(half, m, w.pause)
 	if err != nil {
 		return a, s.moved(a, err)
 	}

@@ -95,16 +95,13 @@ func (a Archive) allPackedFiles(name string) []string {
 type packedFile func(i int, h *tar.Header, r io.Reader) error
 
 // eachPacked reads the packed trees of an archive completely, including checksums of the stream, and returns which entries of the manifest
-// were there. The bytes of the files are written to raw, which may be nil. Of an archive that is being packed as an increment, only what was
-// written is read, and its base as bytes.
-func (s *Store) eachPacked(a Archive, m *tree.Manifest, inc *increment, pause func() error, raw func(file string) io.Writer, each packedFile) (seen []bool, err error) {
-	idx := make(map[string]int, len(m.Entries)-inc.count())
-	seen = make([]bool, len(m.Entries))
+// were there. The bytes of the files are written to raw, which may be nil.
+func (s *Store) eachPacked(a Archive, m *tree.Manifest, pause func() error, raw func(file string) io.Writer, each packedFile) (seen []bool, err error) {
+	idx := make(map[string]int, len(m.Entries))
 	for i := range m.Entries {
-		if seen[i] = inc.has(m.Entries[i].Path); !seen[i] {
-			idx[m.Entries[i].Path] = i
-		}
+		idx[m.Entries[i].Path] = i
 	}
+	seen = make([]bool, len(m.Entries))
 	for _, t := range a.Trees {
 		own := func(h *tar.Header, r io.Reader) error {
 			i, ok := idx[strings.TrimSuffix(h.Name, "/")]
@@ -123,30 +120,11 @@ func (s *Store) eachPacked(a Archive, m *tree.Manifest, inc *increment, pause fu
 			}
 			return own(h, r)
 		}
-		if inc != nil {
-			err = s.readChanged(a, t, pause, raw, own)
-		} else {
-			err = s.readPacked(a, t, pause, raw, own, shared)
-		}
-		if err != nil {
+		if err := s.readPacked(a, t, pause, raw, own, shared); err != nil {
 			return nil, err
 		}
 	}
 	return seen, nil
-}
-
-// readChanged reads what was written of an incremental tree, and the bytes of its base.
-func (s *Store) readChanged(a Archive, name string, pause func() error, raw func(file string) io.Writer, own func(*tar.Header, io.Reader) error) error {
-	files := a.packedFiles(name)
-	if err := s.readTar(files[0], pause, raw(files[0]), own); err != nil || len(files) == 1 {
-		return err
-	}
-	f, err := s.fs.OpenFile(files[1], os.O_RDONLY, 0)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(raw(files[1]), &pausingReader{r: f, pause: pause})
-	return errors.Join(err, f.Close())
 }
 
 // readPacked reads the file of one packed tree. If it has a base, both are read at once, so that entries come in the order of the tree;
@@ -202,13 +180,18 @@ var errStopped = errors.New("stopped")
 func within(name, path string) bool { return path == name || strings.HasPrefix(path, name+"/") }
 
 // readTar reads one tar.zst to its end.
-func (s *Store) readTar(name string, pause func() error, raw io.Writer, each func(*tar.Header, io.Reader) error) (err error) {
+func (s *Store) readTar(name string, pause func() error, raw io.Writer, each func(*tar.Header, io.Reader) error) error {
 	f, err := s.fs.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }() // opened for reading
-	in := &pausingReader{r: io.TeeReader(f, raw), pause: pause}
+	return readTarFrom(io.TeeReader(f, raw), name, pause, each)
+}
+
+// readTarFrom reads a stream that is the content of the file name.
+func readTarFrom(r io.Reader, name string, pause func() error, each func(*tar.Header, io.Reader) error) error {
+	in := &pausingReader{r: r, pause: pause}
 	z, err := decompressed(in)
 	if err != nil {
 		return err
@@ -299,47 +282,22 @@ func headerDiffers(m *tree.Manifest, i int, h *tar.Header) string {
 }
 
 // provePacked compares the packed trees of an archive with its manifest, including content if its checksum is known, and the files with
-// the checksums of the record. inc is nil except for an archive that is being packed.
-func (s *Store) provePacked(a Archive, m *tree.Manifest, inc *increment, pause func() error) (tree.Proof, error) {
-	var p tree.Proof
-	diff := p.Differ
-	h := sha256.New()
-	buf := make([]byte, 256<<10)
+// the checksums of the record.
+func (s *Store) provePacked(a Archive, m *tree.Manifest, pause func() error) (tree.Proof, error) {
+	v := &prover{m: m}
+	diff := v.p.Differ
 	files := map[string]hash.Hash{}
 	raw := func(file string) io.Writer {
 		files[file] = sha256.New()
 		return files[file]
 	}
-	seen, err := s.eachPacked(a, m, inc, pause, raw, func(i int, hd *tar.Header, r io.Reader) error {
-		p.Entries++
-		if i < 0 {
-			diff(hd.Name, "extra")
-			return nil
-		}
-		e := &m.Entries[i]
-		if what := headerDiffers(m, i, hd); what != "" {
-			diff(e.Path, what)
-			return nil
-		}
-		if hd.Typeflag != tar.TypeReg || !e.Sum.Known() {
-			return nil
-		}
-		h.Reset()
-		if _, err := io.CopyBuffer(h, struct{ io.Reader }{r}, buf); err != nil {
-			return err
-		}
-		p.Hashed++
-		if tree.SumOf(h) != e.Sum {
-			diff(e.Path, "content")
-		}
-		return nil
-	})
+	seen, err := s.eachPacked(a, m, pause, raw, v.entry)
 	if err != nil {
-		return p, err
+		return v.p, err
 	}
 	for i := range m.Entries {
 		if !seen[i] && m.Entries[i].Flags&tree.FlagSkipped == 0 {
-			p.Entries++
+			v.p.Entries++
 			diff(m.Entries[i].Path, "missing")
 		}
 	}
@@ -357,7 +315,43 @@ func (s *Store) provePacked(a Archive, m *tree.Manifest, inc *increment, pause f
 			}
 		}
 	}
-	return p, nil
+	return v.p, nil
+}
+
+// prover compares entries of packed trees with a manifest, including content if its checksum is known.
+type prover struct {
+	m   *tree.Manifest
+	p   tree.Proof
+	buf []byte
+}
+
+// entry is a packedFile.
+func (v *prover) entry(i int, hd *tar.Header, r io.Reader) error {
+	v.p.Entries++
+	if i < 0 {
+		v.p.Differ(hd.Name, "extra")
+		return nil
+	}
+	e := &v.m.Entries[i]
+	if what := headerDiffers(v.m, i, hd); what != "" {
+		v.p.Differ(e.Path, what)
+		return nil
+	}
+	if hd.Typeflag != tar.TypeReg || !e.Sum.Known() {
+		return nil
+	}
+	if v.buf == nil {
+		v.buf = make([]byte, 256<<10)
+	}
+	h := sha256.New()
+	if _, err := io.CopyBuffer(h, struct{ io.Reader }{r}, v.buf); err != nil {
+		return err
+	}
+	v.p.Hashed++
+	if tree.SumOf(h) != e.Sum {
+		v.p.Differ(e.Path, "content")
+	}
+	return nil
 }
 
 // reexport writes a packed archive as Export does.
@@ -370,7 +364,7 @@ func (s *Store) reexport(ctx context.Context, a Archive, m *tree.Manifest, recor
 		if err := writeEntry(tw, rec, make([]byte, 64<<10)); err != nil {
 			return err
 		}
-		seen, err := s.eachPacked(a, m, nil, ctx.Err, nil, func(i int, h *tar.Header, r io.Reader) error {
+		seen, err := s.eachPacked(a, m, ctx.Err, nil, func(i int, h *tar.Header, r io.Reader) error {
 			if i < 0 {
 				return fmt.Errorf("%w: %q is not in its manifest", ErrNotWhole, h.Name)
 			}

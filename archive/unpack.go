@@ -60,7 +60,7 @@ func (s *Store) unpack(ctx context.Context, a Archive, m *tree.Manifest, dst vfs
 	for range s.cfg.Workers {
 		u.wg.Go(u.work)
 	}
-	seen, err := s.eachPacked(a, m, nil, func() error { return context.Cause(inner) }, nil, u.take)
+	seen, err := s.eachPacked(a, m, func() error { return context.Cause(inner) }, nil, u.take)
 	if err == nil {
 		err = u.flush()
 	}

@@ -21,7 +21,7 @@ func (s *Store) Verify(ctx context.Context, id string) (tree.Proof, error) {
 		return tree.Proof{}, err
 	}
 	if a.Packed != nil {
-		p, err := s.provePacked(a, m, nil, ctx.Err)
+		p, err := s.provePacked(a, m, ctx.Err)
 		if err != nil && !errors.Is(err, ErrNotWhole) {
 			err = explain(op, err)
 		}

@@ -114,14 +114,15 @@ func (r *Reader) regular(ctx context.Context, e *Entry, d vfs.Dir, name string) 
 	return out, err
 }
 
-// readAll reads a file to its end; size is what it should have.
+// readAll reads a file to its end. size is what it should have: a read that ends there has come to the end, or the file has changed since,
+// which its stat shows afterwards.
 func readAll(in io.Reader, size int64) ([]byte, error) {
 	data := make([]byte, 0, min(size, maxRead)+1)
 	for {
 		n, err := in.Read(data[len(data):cap(data)])
 		data = data[:len(data)+n]
 		switch {
-		case errors.Is(err, io.EOF):
+		case errors.Is(err, io.EOF), err == nil && int64(len(data)) == size:
 			return data, nil
 		case err != nil:
 			return nil, err
