@@ -340,7 +340,9 @@ func (m *crashed) oneForm(a archive.Archive) {
 	m.t.Helper()
 	want := map[string]bool{"deployment.json": true, "manifest": true, "project.failed": a.FailedTree, "pillar.failed": a.FailedTree}
 	for _, tree := range a.Trees {
-		want[tree], want[tree+".tar.zst"] = a.Whole && a.Packed == nil, a.Packed != nil
+		two := a.Packed != nil && a.Packed.Trees[tree].Base != nil
+		want[tree], want[tree+".tar.zst"] = a.Whole && a.Packed == nil, a.Packed != nil && !two
+		want[tree+".base.tar.zst"], want[tree+".changed.tar.zst"] = two, two
 	}
 	names, err := os.ReadDir(a.Path)
 	require.NoError(m.t, err)

@@ -118,6 +118,7 @@ type core struct {
 	register   *register.Registrar
 	agent      atomic.Pointer[agent.Agent] // nil if this is not an agent that dials in
 	serves     bool                        // a server's: upkeep runs
+	packAtOnce int64                       // archive.Config.AtOnce
 	facts      func() *py.Dict
 	trash      sync.WaitGroup
 	// maintainer is created with the pipeline; only a server runs it in the background.
@@ -136,6 +137,14 @@ func (o options) upkeepQuiet() time.Duration {
 		return 0
 	}
 	return upkeepQuiet
+}
+
+// packAtOnce is archive.Config.AtOnce: its default, or 1 in tests that stop the process at boundaries.
+func (o options) packAtOnce() int64 {
+	if o.boundary != nil {
+		return 1
+	}
+	return 0
 }
 
 // options of openCore.
@@ -214,7 +223,7 @@ func (c *core) makeBackground(o options) {
 // openCore locks the state and opens every room. Nothing is recovered yet. The caller closes it. It is long because it is one list of rooms, each of which
 // needs earlier ones.
 func openCore(ctx context.Context, o options) (c *core, err error) {
-	c = &core{build: Build(), root: layout.Root(o.cfg.Root), state: layout.State(o.cfg.StateDir), log: o.log, env: o.env, onEnd: o.onEnd, reached: o.reached, archives: map[project.Name]*archive.Store{}, background: archive.NewBackground()}
+	c = &core{build: Build(), root: layout.Root(o.cfg.Root), state: layout.State(o.cfg.StateDir), log: o.log, env: o.env, onEnd: o.onEnd, reached: o.reached, packAtOnce: o.packAtOnce(), archives: map[project.Name]*archive.Store{}, background: archive.NewBackground()}
 	c.cfg.Store(o.cfg)
 	// The root is accessible to every user who runs a step; the state below it only to the server.
 	if err := os.MkdirAll(o.cfg.Root, 0o755); err != nil {
@@ -396,7 +405,7 @@ func (c *core) archive(name project.Name) *archive.Store {
 	defer c.archivesMu.Unlock()
 	a := c.archives[name]
 	if a == nil {
-		a = archive.New(c.root.Project(string(name)), archive.Config{Background: c.background, Reserve: reserve(c.cfg.Load()),
+		a = archive.New(c.root.Project(string(name)), archive.Config{Background: c.background, Reserve: reserve(c.cfg.Load()), AtOnce: c.packAtOnce,
 			Begin: func() (func(), error) { return c.underway.Begin(name) }})
 		c.archives[name] = a
 	}
