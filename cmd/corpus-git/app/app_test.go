@@ -597,3 +597,14 @@ func TestNewerDatabase(t *testing.T) {
 	require.ErrorContains(t, err, "this is corpus-git "+Build().Release)
 	require.Contains(t, fault.HintOf(err), "corpus-git restore FILE")
 }
+
+// What git says of a URL, which may repeat it, is shown with every character visible.
+func TestCloneErrorsArePrintable(t *testing.T) {
+	missing := "file://" + filepath.Join(t.TempDir(), "no\x1b[31mwhere")
+	for _, args := range [][]string{{"import", missing}, {"init", filepath.Join(t.TempDir(), "app"), "--skeleton", missing}} {
+		code, _, stderr := program(t, env(t.TempDir()), "", args...)
+		require.NotZero(t, code)
+		require.Contains(t, stderr, "where")
+		require.NotContains(t, stderr, "\x1b", args[0])
+	}
+}

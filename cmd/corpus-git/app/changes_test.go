@@ -42,7 +42,7 @@ func TestEachChangeIsChecked(t *testing.T) {
 		"project create other", "project destroy app --yes", "project link app", "project unlink app",
 		"deploy app --detach", "plan app --detach", "task app hello --detach", "rollback app --detach", "check app --detach", "converge app --detach", "undeploy app --yes --detach", "cancel app",
 		"archives prune app", "restart app", "user add otto", "user set marie --email=m@example.org", "user disable marie", "user enable marie", "user remove marie", "key add second --user=marie", "key remove laptop",
-		"token create more --user=marie", "token revoke ci --user=marie", "access grant app marie read", "access revoke app marie read", "notify retry",
+		"token create more --user=marie", "token revoke ci --user=marie", "access grant app marie read", "access revoke app marie read", "notify retry", "rollout pause app",
 	} {
 		called := 0
 		check := func() error { called++; return fault.New(fault.Refused, "", "it is another one now") }

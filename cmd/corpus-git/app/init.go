@@ -138,7 +138,7 @@ func (c *command) clone(url string) (dir string, done func(), err error) {
 	}
 	dir = filepath.Join(tmp, base)
 	cmd := exec.Command("git", "clone", "--quiet", "--depth=1", "--", url, dir) //nolint:gosec // what the person typed, after --
-	cmd.Env, cmd.Stderr = c.Environment.Env, c.Stderr
+	cmd.Env, cmd.Stderr = c.Environment.Env, printable.TextWriter{W: c.Stderr}
 	if err := cmd.Run(); err != nil {
 		done()
 		return "", nil, fault.New(fault.Failed, "git clone", "%s: %w", printable.Text(url), err)

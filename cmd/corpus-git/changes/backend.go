@@ -2,12 +2,16 @@ package changes
 
 import (
 	"context"
+	"time"
 
 	"corpus-git/access"
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/cmd/corpus-git/verbs/approve"
+	"corpus-git/cmd/corpus-git/verbs/jobs"
 	kvverbs "corpus-git/cmd/corpus-git/verbs/keys"
+	"corpus-git/cmd/corpus-git/verbs/nodes"
 	"corpus-git/cmd/corpus-git/verbs/waits"
+	"corpus-git/fleet"
 	"corpus-git/kv"
 	"corpus-git/project"
 	"corpus-git/project/approval"
@@ -185,6 +189,52 @@ func (n notifications) Test(ctx context.Context, sink string, by project.Pusher)
 
 func (n notifications) Retry(ctx context.Context, id string) (int64, error) {
 	return with(n.r, func() (int64, error) { return n.Notifications.Retry(ctx, id) })
+}
+
+type stored struct {
+	all jobs.Jobs
+	r   *request
+}
+
+func (s stored) Jobs(ctx context.Context, of project.Name) ([]fleet.Job, error) {
+	return s.all.Jobs(ctx, of)
+}
+
+func (s stored) Job(ctx context.Context, of project.Name, ref string) (fleet.Job, error) {
+	return s.all.Job(ctx, of, ref)
+}
+
+func (s stored) SetJob(ctx context.Context, j fleet.Job) (out fleet.Job, changed bool, err error) {
+	err = s.r.do(func() (err error) {
+		out, changed, err = s.all.SetJob(ctx, j)
+		return err
+	})
+	return out, changed, err
+}
+
+func (s stored) RemoveJob(ctx context.Context, of project.Name, name, by string, now time.Time) error {
+	return s.r.do(func() error { return s.all.RemoveJob(ctx, of, name, by, now) })
+}
+
+type machines struct {
+	nodes.Fleet
+	r *request
+}
+
+func (m machines) Add(ctx context.Context, n fleet.Node) error {
+	return m.r.do(func() error { return m.Fleet.Add(ctx, n) })
+}
+
+func (m machines) Remove(ctx context.Context, name string) error {
+	return m.r.do(func() error { return m.Fleet.Remove(ctx, name) })
+}
+
+func (m machines) Drain(ctx context.Context, name string, drained bool) (bool, error) {
+	return with(m.r, func() (bool, error) { return m.Fleet.Drain(ctx, name, drained) })
+}
+
+func (m machines) Pause(ctx context.Context, name project.Name, paused bool) (bool, error) {
+	return with(m.r, func() (bool, error) { return m.Fleet.Pause(ctx, name, paused) })
 }
 
 type lookup struct {

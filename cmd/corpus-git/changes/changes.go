@@ -34,6 +34,8 @@ func (g *Gate) Backend(b *verbs.Backend, check func() error) *verbs.Backend {
 	out.Signals = signals{b.Signals, r}
 	out.Approvals = votes{b.Approvals, r}
 	out.KV = keys{b.KV, r}
+	out.Fleet = machines{b.Fleet, r}
+	out.Jobs = stored{b.Jobs, r}
 	out.Notifications = notifications{b.Notifications, r}
 	return &out
 }

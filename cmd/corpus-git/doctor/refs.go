@@ -36,6 +36,6 @@ func (d Doctor) refs(ctx context.Context, add adder, root layout.Root) {
 		}
 	}
 	if bad == 0 {
-		add("refs", "ok", "", "but the objects exist in %s", humanize.Plural(len(dirs), "repository", "repositories"))
+		add("refs", "ok", "", "the objects of all refs exist, in %s", humanize.Plural(len(dirs), "repository", "repositories"))
 	}
 }
