@@ -1,8 +1,10 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log"
 	"net"
 	"net/http"
 	"net/netip"
@@ -10,12 +12,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/rs/zerolog"
+
 	"corpus-git/access"
+	"corpus-git/internal/printable"
 	"corpus-git/signals"
 	"corpus-git/web/acme"
 	"corpus-git/web/api"
 	"corpus-git/web/pages"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
 // Passwords checks passwords of directory users; *access.Store implements it.
@@ -67,9 +72,22 @@ func (s *Server) init() {
 		s.end = end
 		s.server = &http.Server{
 			Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
-			MaxHeaderBytes: 16 << 10, BaseContext: func(net.Listener) context.Context { return ctx },
+			MaxHeaderBytes: 16 << 10, BaseContext: func(net.Listener) context.Context { return ctx }, ErrorLog: log.New(serverLog{s.Log}, "", 0),
 		}
 	})
+}
+
+// serverLog writes what net/http reports into the server's log: panics as errors, the rest, such as a failed TLS handshake, which any client can cause, for debugging.
+type serverLog struct{ log zerolog.Logger }
+
+// Write implements io.Writer.
+func (l serverLog) Write(p []byte) (int, error) {
+	level := zerolog.DebugLevel
+	if bytes.HasPrefix(p, []byte("http: panic")) {
+		level = zerolog.ErrorLevel
+	}
+	l.log.WithLevel(level).Msg(strings.TrimSpace(printable.Text(string(p))))
+	return len(p), nil
 }
 
 // Serve accepts connections on l until Close. It closes l.
