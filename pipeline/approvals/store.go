@@ -31,7 +31,7 @@ type Audit interface {
 	Record(ctx context.Context, e audit.Entry) error
 }
 
-// NewStore creates the tables in a database if they are missing.
+// NewStore creates the tables in a database if they are missing. It has the table of records.
 func NewStore(ctx context.Context, d *sql.DB, now func() time.Time) (*Store, error) {
 	err := db.Migrate(ctx, d, "approvals", []string{
 		`CREATE TABLE approvals (id TEXT PRIMARY KEY, project TEXT NOT NULL, at INTEGER NOT NULL, expires INTEGER NOT NULL, need INTEGER NOT NULL, plan TEXT NOT NULL,
@@ -41,6 +41,9 @@ func NewStore(ctx context.Context, d *sql.DB, now func() time.Time) (*Store, err
 			at INTEGER NOT NULL, break_glass INTEGER NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (request, name))`,
 		`ALTER TABLE approvals ADD COLUMN basis TEXT NOT NULL DEFAULT '{}'`,
 		`CREATE INDEX approvals_open ON approvals(project) WHERE state = 'open'`,
+		// A request is kept as long as the record of the deployment that made it: history.max_deployments.
+		`DELETE FROM approvals WHERE state <> 'open' AND id NOT IN (SELECT id FROM deployments);
+			CREATE TRIGGER approvals_forget AFTER DELETE ON deployments BEGIN DELETE FROM approvals WHERE id = OLD.id; END`,
 	})
 	return &Store{db: d, now: now}, err
 }

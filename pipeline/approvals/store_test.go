@@ -13,6 +13,7 @@ import (
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/pipeline/approvals"
+	"corpus-git/pipeline/records"
 	"corpus-git/project"
 	"corpus-git/project/approval"
 )
@@ -34,10 +35,17 @@ func (r rights) may(_ context.Context, who project.Pusher, _ project.Name, want 
 }
 
 func open(t *testing.T) (*approvals.Store, *clock, rights, *[]string) {
+	s, _, c, r, told := openWithRecords(t)
+	return s, c, r, told
+}
+
+func openWithRecords(t *testing.T) (*approvals.Store, *records.Store, *clock, rights, *[]string) {
 	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "x.db"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
 	c := &clock{time.Unix(1_700_000_000, 0)}
+	recs, err := records.Open(t.Context(), d)
+	require.NoError(t, err)
 	s, err := approvals.NewStore(t.Context(), d, c.now)
 	require.NoError(t, err)
 	s.Audit, err = audit.Open(t.Context(), d, c.now)
@@ -49,7 +57,7 @@ func open(t *testing.T) (*approvals.Store, *clock, rights, *[]string) {
 		told = append(told, n.Event+" by "+n.By.Key)
 		return nil
 	}
-	return s, c, r, &told
+	return s, recs, c, r, &told
 }
 
 func request(id project.ID, c *clock, need int) approval.Request {
@@ -206,4 +214,21 @@ func TestChanged(t *testing.T) {
 	require.NotEqual(t, sum(a), sum(event.Event{Kind: event.Plan, Text: "x", Lines: []string{"ab"}}))
 	require.NotEqual(t, sum(a), sum(event.Event{Kind: event.Plan, Text: "x", Lines: []string{"a"}}, event.Event{Kind: event.Plan, Text: "b"}))
 	require.NotEqual(t, sum(a), sum(a, a))
+}
+
+// A request is removed with the record of its deployment.
+func TestRequestsAreRemovedWithTheirRecords(t *testing.T) {
+	s, recs, c, _, _ := openWithRecords(t)
+	for _, id := range []project.ID{one, two} {
+		require.NoError(t, recs.Put(t.Context(), project.Record{Deployment: project.Deployment{ID: id, Project: "app", At: c.t}, State: project.Refused}))
+		require.NoError(t, s.Add(t.Context(), request(id, c, 1)))
+	}
+	require.NoError(t, recs.Forget(t.Context(), "other"))
+	all, err := s.List(t.Context(), "app", false, 10)
+	require.NoError(t, err)
+	require.Len(t, all, 2)
+	require.NoError(t, recs.Forget(t.Context(), "app"))
+	all, err = s.List(t.Context(), "app", false, 10)
+	require.NoError(t, err)
+	require.Empty(t, all)
 }
