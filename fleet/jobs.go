@@ -187,8 +187,9 @@ func (s *Store) RemoveJob(ctx context.Context, of project.Name, name, by string,
 	return err
 }
 
-// ForgetJobs removes all revisions of the jobs of a destroyed project.
-func (s *Store) ForgetJobs(ctx context.Context, of project.Name) error {
+// Forget removes what is stored about a destroyed project: all revisions of its jobs, and the node that it is assigned to.
+func (s *Store) Forget(ctx context.Context, of project.Name) error {
 	_, err := s.db.ExecContext(ctx, `DELETE FROM jobs WHERE project = ?`, string(of))
-	return err
+	_, aerr := s.Assign(ctx, of, "")
+	return errors.Join(err, aerr)
 }

@@ -59,7 +59,7 @@ func TestJobs(t *testing.T) {
 	all, err := s.Jobs(ctx, "")
 	require.NoError(t, err)
 	require.Len(t, all, 1)
-	require.NoError(t, s.ForgetJobs(ctx, "app"))
+	require.NoError(t, s.Forget(ctx, "app"))
 	_, err = s.Job(ctx, "app", "up@1")
 	require.Equal(t, fault.Refused, fault.KindOf(err))
 }

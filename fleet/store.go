@@ -54,6 +54,7 @@ func Open(ctx context.Context, d *sql.DB) (*Store, error) {
 		`CREATE TABLE leases (project TEXT PRIMARY KEY, revision INTEGER NOT NULL) WITHOUT ROWID`,
 		`CREATE TABLE jobs (project TEXT NOT NULL, name TEXT NOT NULL, revision INTEGER NOT NULL, text TEXT NOT NULL, added INTEGER NOT NULL, added_by TEXT NOT NULL,
 			PRIMARY KEY (project, name, revision)) WITHOUT ROWID`,
+		`CREATE TABLE assigned (project TEXT PRIMARY KEY, node TEXT NOT NULL) WITHOUT ROWID`,
 	})
 }
 
@@ -194,9 +195,13 @@ func (s *Store) Drain(ctx context.Context, name string, drained bool) (changed b
 	return true, err
 }
 
-// Remove removes a node from the table. What is deployed there stays. It is durable on return.
+// Remove removes a node from the table. What is deployed there stays. A node that a project is assigned to is fault.Refused. It is durable on
+// return.
 func (s *Store) Remove(ctx context.Context, name string) error {
 	_, err := s.Get(ctx, name)
+	if err == nil {
+		err = s.vacant(ctx, name)
+	}
 	if err != nil {
 		return err
 	}

@@ -257,21 +257,33 @@ func Bare(ctx context.Context, t *Tools, d project.Deployment, environment strin
 	return configure(ctx, t, d, Sources{Environment: environment}, false, hide)
 }
 
+// nodesOf returns the nodes of a project: those of its pillar, or the one that it is assigned to. A node is told which one it is, and has none.
+func nodesOf(ctx context.Context, t *Tools, name project.Name, src Sources) ([]fleet.Member, error) {
+	if src.Node != nil {
+		return nil, nil
+	}
+	members, ok, err := fleet.ReadNodes(src.Pillar)
+	if err != nil || ok || t.Fleet == nil {
+		return members, err
+	}
+	node, err := t.Fleet.Assigned(ctx, name)
+	if err != nil || node == "" {
+		return nil, err
+	}
+	return []fleet.Member{{Name: node}}, nil
+}
+
 // configure builds cfg from the sources. With holds the values are checked against the inputs that the recipe declares; otherwise they were
 // checked when they went live.
 func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources, holds bool, hide *redact.Redactor) (*Prepared, error) {
-	var members []fleet.Member
-	if src.Node == nil { // a node is told which one it is
-		var err error
-		if members, _, err = fleet.ReadNodes(src.Pillar); err != nil {
-			return nil, err
-		}
+	members, err := nodesOf(ctx, t, d.Project, src)
+	if err != nil {
+		return nil, err
 	}
 	node := src.Node // checks on the server of the rollout use the first node
 	if node == nil && len(members) > 0 {
 		node = &project.Node{Name: members[0].Name, Roles: members[0].Roles}
 	}
-	var err error
 	if d.Set, err = asNode(d.Set, node); err != nil {
 		return nil, err
 	}

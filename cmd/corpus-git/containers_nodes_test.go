@@ -260,7 +260,7 @@ corpus-git access grant app dev deploy; corpus-git access grant app dev configur
 	// Every step is killed once, when the one before it has been told.
 	const name = "cgtest-node"
 	k.names = append(k.names, name)
-	args := append([]string{"--root", root, "node", "init", name, "--hosts", hosts, "--open", "8080", "--env", "GREETING=hello world"}, k.network...)
+	args := append([]string{"--root", root, "node", "init", name, "--hosts", hosts, "--open", "8080", "--env", "GREETING=hello world", "--project", "app"}, k.network...)
 	begin := func(after string) string {
 		cmd := exec.CommandContext(t.Context(), k.program, args...)
 		cmd.Env = env
@@ -282,7 +282,7 @@ corpus-git access grant app dev deploy; corpus-git access grant app dev configur
 		require.True(t, err == nil || after != "", "%s%s", said.String(), errw.String())
 		return said.String()
 	}
-	for _, step := range []string{"starting", "base", "keys", "address", "name", "firewall", "environment", "agent", "node"} {
+	for _, step := range []string{"starting", "base", "keys", "address", "name", "firewall", "environment", "agent", "node", "deploy"} {
 		begin(step)
 	}
 	said := begin("")
@@ -299,7 +299,7 @@ corpus-git access grant app dev deploy; corpus-git access grant app dev configur
 	require.Error(t, err, "a private key can be read: %s", private)
 
 	// A push deploys there, by the service that runs there; a release that fails is rolled back.
-	must(`mkdir pillar; cd pillar; git init -q -b master; printf 'nodes:\n  ` + name + `: {roles: [web]}\n' >nodes.yaml; printf '{}\n' >init.sls
+	must(`mkdir pillar; cd pillar; git init -q -b master; printf '{}\n' >init.sls
 git add -A; git -c user.name=dev -c user.email=dev@localhost commit -qm Pillar; git push ssh://deploy@$(sed -n 's/.*"ssh": *"\([^"]*\)".*/\1/p' "$ROOT/.corpus-git/addr.json")/app/pillar.git HEAD:master`)
 	push := func(text, more string) (string, error) {
 		return sh(`mkdir -p app/.salt; cd app; test -d .git || git init -q -b master; echo '` + text + `' >page
@@ -330,7 +330,10 @@ git add -A; git -c user.name=dev -c user.email=dev@localhost commit -qm '` + tex
 	require.Contains(t, said, "open: ssh, 8080, unchanged")
 	require.Contains(t, said, "deploy       live: app")
 
-	out = must(`corpus-git container destroy ` + name + ` --yes --hosts ` + hosts + `; corpus-git node list`)
+	out, err = sh(`corpus-git container destroy ` + name + ` --yes --hosts ` + hosts)
+	require.Error(t, err)
+	require.Contains(t, out, "app is assigned to the node "+name)
+	out = must(`corpus-git node unassign app; corpus-git container destroy ` + name + ` --yes --hosts ` + hosts + `; corpus-git node list`)
 	require.Contains(t, out, "no nodes yet")
 	text, err = os.ReadFile(hosts)
 	require.NoError(t, err)

@@ -41,6 +41,8 @@ type Plan struct {
 	Env []string
 	// Program is the corpus-git binary to run there.
 	Program string
+	// Projects are assigned to the node: they run there without a nodes.yaml.
+	Projects []string
 	// Deploy are projects that are deployed when everything is ready.
 	Deploy []string
 	// Verb runs a command of the server, and returns its exit status.
@@ -109,7 +111,7 @@ func (p *Plan) Run(ctx context.Context, from string) error {
 		return fault.New(fault.Failed, "", "%s: %w", p.journal(), err)
 	}
 	for i, s := range all {
-		if i < len(r.Steps) && (from == "" || i < first) && r.Steps[i].Name == s.name && !r.Steps[i].Done.IsZero() {
+		if i < len(r.Steps) && (from == "" || i < first) && r.Steps[i].Name == s.name && !r.Steps[i].Done.IsZero() && (s.name != "deploy" || len(p.Projects) == 0) {
 			fmt.Fprintf(p.Out, "%-12s done before: %s\n", s.name, r.Steps[i].Said)
 			continue
 		}

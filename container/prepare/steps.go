@@ -322,8 +322,18 @@ func (p *Plan) node(ctx context.Context) (string, error) {
 
 func (p *Plan) knownHostsOption() string { return "UserKnownHostsFile=" + p.knownHosts() }
 
-// deploy deploys the projects, in the order in which they are given.
+// deploy assigns projects to the node, and deploys projects, in the order in which they are given.
 func (p *Plan) deploy(ctx context.Context) (string, error) {
+	for _, name := range p.Projects {
+		var said bytes.Buffer
+		exit, err := p.Verb(ctx, []string{"node", "assign", p.Container.Name, name}, p.Out, &said)
+		if err == nil && exit != 0 {
+			err = fault.New(fault.Failed, "", "%s", printable.Text(strings.TrimSpace(said.String())))
+		}
+		if err != nil {
+			return "", err
+		}
+	}
 	for _, name := range p.Deploy {
 		exit, err := p.Verb(ctx, []string{"deploy", name}, p.Out, p.Out)
 		if err == nil && exit != 0 {
@@ -332,6 +342,9 @@ func (p *Plan) deploy(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
+	}
+	if len(p.Deploy) == 0 && len(p.Projects) > 0 {
+		return "assigned: " + strings.Join(p.Projects, ", "), nil
 	}
 	if len(p.Deploy) == 0 {
 		return "nothing: no project was named", nil

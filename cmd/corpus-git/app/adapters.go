@@ -64,7 +64,7 @@ func (p projects) Destroy(ctx context.Context, name project.Name, data bool) (re
 	d, err := p.Registry.Destroy(ctx, name, data)
 	p.c.repos.Forget(name)
 	if err == nil {
-		err = errors.Join(p.c.watch.Forget(ctx, name), p.c.converge.Forget(ctx, name), p.c.keys.Forget(ctx, name), p.c.fleet.ForgetJobs(ctx, name), p.c.tools.UndoLogs().Drop(name), extends.Pins{FS: p.c.tools.FS, Path: p.c.state.Extends(name.String())}.Drop())
+		err = errors.Join(p.c.watch.Forget(ctx, name), p.c.converge.Forget(ctx, name), p.c.keys.Forget(ctx, name), p.c.fleet.Forget(ctx, name), p.c.tools.UndoLogs().Drop(name), extends.Pins{FS: p.c.tools.FS, Path: p.c.state.Extends(name.String())}.Drop())
 	}
 	return d, err
 }

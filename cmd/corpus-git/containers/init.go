@@ -37,6 +37,7 @@ type initialising struct {
 	dns         nameServer
 	open        []string
 	env, deploy []string
+	projects    []string
 	program     string
 }
 
@@ -67,14 +68,15 @@ func InitCommand(s Surroundings) *cobra.Command {
 	n.dns.register(cmd)
 	f.StringSliceVar(&n.open, "open", nil, "ports of the machine that others may reach, beside ssh")
 	f.StringArrayVar(&n.env, "env", nil, "a variable KEY=VALUE of /etc/environment there; may be repeated")
-	f.StringSliceVar(&n.deploy, "deploy", nil, "projects to deploy at the end; the nodes.yaml of their pillars names the node")
+	f.StringSliceVar(&n.projects, "project", nil, "projects that run on the node from their next deployment on, without a nodes.yaml")
+	f.StringSliceVar(&n.deploy, "deploy", nil, "projects to deploy at the end: those of --project, or whose pillars name the node in nodes.yaml")
 	f.StringVar(&n.program, "program", "", "the corpus-git that runs there (default: this one)")
 	return cmd
 }
 
 // plan is what the flags say, but for the container.
 func (n *initialising) plan() (*prepare.Plan, error) {
-	p := &prepare.Plan{Hosts: n.hosts, Env: n.env, Program: n.program, Deploy: n.deploy, Out: n.Out, Now: time.Now, Verb: n.Verb}
+	p := &prepare.Plan{Hosts: n.hosts, Env: n.env, Program: n.program, Projects: n.projects, Deploy: n.deploy, Out: n.Out, Now: time.Now, Verb: n.Verb}
 	for _, text := range n.open {
 		number, err := port(text)
 		if err != nil {

@@ -20,7 +20,7 @@ func NodeCommand(s Session) *cobra.Command {
 		Long: "A project whose pillar contains nodes.yaml is deployed to the machines it names, each with its own pipeline (docs/guide/nodes.md). Administrators\n" +
 			"register the machines here. The server connects to them by ssh, as its own user.",
 	}
-	c.AddCommand(nodeAdd(s), nodeList(s), nodeShow(s), nodeDrain(s, true), nodeDrain(s, false), nodeRemove(s), nodeToken(s), nodeCloudInit(s), nodeUpgrade(s), nodeKnownHosts(s), nodeJoin(s), nodeAttach(s), nodePublish(s))
+	c.AddCommand(nodeAdd(s), nodeList(s), nodeShow(s), nodeDrain(s, true), nodeDrain(s, false), nodeRemove(s), nodeAssign(s), nodeUnassign(s), nodeToken(s), nodeCloudInit(s), nodeUpgrade(s), nodeKnownHosts(s), nodeJoin(s), nodeAttach(s), nodePublish(s))
 	return c
 }
 
