@@ -35,6 +35,9 @@ func (s State) AgentHub() string { return filepath.Join(string(s), "agent.json")
 // AgentKey returns the private key with which this machine's agent authenticates to its hub.
 func (s State) AgentKey() string { return filepath.Join(string(s), "agent_key") }
 
+// NATS returns the folder of this hub's keys for NATS, and of the configuration of the NATS server for its agents.
+func (s State) NATS() string { return filepath.Join(string(s), "nats") }
+
 // AgentPrograms returns the folder of the programs that this machine's hub has sent for its agent.
 func (s State) AgentPrograms() string { return filepath.Join(string(s), "agent_programs") }
 

@@ -44,6 +44,7 @@ import (
 //	web-hook FILE        take notifications on $HOOK; see webhook_test.go
 //	sshd                 start an OpenSSH server that lets us in; $NODE are the options and the host; see remote_test.go
 //	slapd FILE|start|stop  an OpenLDAP server with what FILE holds, on $LDAP; see ldap_test.go
+//	broker start|stop    a NATS server with the configuration that  corpus-git nats init  wrote, at $NATS; see nats_test.go
 //	visitors start|stop  ask an address 50 times a second, and want every answer; see downtime_test.go
 //	small-disk DIR MB    mount a new ext4 of that size (condition: loop)
 //
@@ -55,7 +56,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"corpus-git": crashable, "socket-holder": socketHolder})
+	testscript.Main(m, map[string]func(){"corpus-git": crashable, "socket-holder": socketHolder, "nats-server": natsServer})
 }
 
 func TestScenarios(t *testing.T) {
@@ -106,6 +107,7 @@ func TestScenarios(t *testing.T) {
 			"service-manager": cmdServiceManager,
 			"sshd":            cmdSSHD,
 			"slapd":           cmdSlapd,
+			"broker":          cmdBroker,
 
 			"same-history": cmdSameHistory,
 			"python":       cmdPython,
@@ -169,9 +171,14 @@ func setupScenario(env *testscript.Env) error {
 	env.Values[serverKey{}] = &server{}
 	env.Values[slapdKey{}] = &testutil.Slapd{}
 	env.Values[visitorsKey{}] = map[string]*visitors{}
+	env.Values[brokerKey{}] = &exec.Cmd{}
 	env.Defer(func() {
 		if s := env.Values[serverKey{}].(*server); s.cmd != nil {
 			_ = s.end(syscall.SIGKILL)
+		}
+		if c := env.Values[brokerKey{}].(*exec.Cmd); c.Process != nil {
+			_ = c.Process.Kill()
+			_ = c.Wait()
 		}
 	})
 	return nil

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/rs/zerolog"
 	"golang.org/x/crypto/ssh"
 
@@ -26,6 +27,8 @@ type Hub struct {
 	Address string `json:"address"`
 	HostKey string `json:"host_key"`
 	Node    string `json:"node"`
+	// NATS is the hub's NATS server; nil where the agent connects by ssh.
+	NATS *NATS `json:"nats,omitempty"`
 }
 
 // Agent keeps connections to a hub.
@@ -42,6 +45,7 @@ type Agent struct {
 	mu   sync.Mutex
 	conn *ssh.Client
 	gone <-chan struct{} // closed when conn has ended
+	nats *nats.Conn
 }
 
 const (
@@ -82,7 +86,7 @@ func dial(ctx context.Context, hub Hub, key ssh.Signer) (*ssh.Client, error) {
 
 // Join exchanges a token for the agent's own key at the hub. A token that has joined with the same key before is not an error.
 func Join(ctx context.Context, t Token, key ssh.Signer) (Hub, error) {
-	hub := Hub{Address: t.Hub, HostKey: t.HostKey, Node: t.Node}
+	hub := Hub{Address: t.Hub, HostKey: t.HostKey, Node: t.Node, NATS: t.NATS}
 	signer, err := t.signer()
 	if err != nil {
 		return hub, err
@@ -120,16 +124,19 @@ func firstLine(said string, err error) string {
 
 // Run keeps the connections until ctx ends.
 func (a *Agent) Run(ctx context.Context) {
-	wait := again
+	wait, connect, at := again, a.connect, a.Hub.Address
+	if a.Hub.NATS != nil {
+		connect, at = a.connectNATS, a.Hub.NATS.URL
+	}
 	for ctx.Err() == nil {
-		connected, err := a.connect(ctx)
+		connected, err := connect(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if connected && fault.KindOf(err) != fault.Refused {
 			wait = again
 		}
-		a.Log.Warn().Err(err).Str("hub", a.Hub.Address).Dur("again", wait).Msg("connection to the hub lost")
+		a.Log.Warn().Err(err).Str("hub", at).Dur("again", wait).Msg("connection to the hub lost")
 		select {
 		case <-time.After(wait/2 + rand.N(wait/2)): // not all agents of a hub at once
 		case <-ctx.Done():
@@ -239,8 +246,11 @@ func (a *Agent) publish(c *ssh.Client, gone <-chan struct{}) error {
 // Call runs a verb of the hub, with a document as its input. An error is one of the connection, or the hub's answer.
 func (a *Agent) Call(verb string, doc any) error {
 	a.mu.Lock()
-	c, gone := a.conn, a.gone
+	c, gone, over := a.conn, a.gone, a.nats
 	a.mu.Unlock()
+	if over != nil {
+		return callNATS(over, strings.Fields(verb), doc)
+	}
 	if c == nil {
 		return fault.New(fault.Busy, "", "the hub %s is not connected", a.Hub.Address)
 	}

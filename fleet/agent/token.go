@@ -24,14 +24,16 @@ type Token struct {
 	Node string `json:"node"`
 	// Seed is the seed of the token's Ed25519 key (RFC 8032).
 	Seed []byte `json:"seed"`
+	// NATS is the hub's NATS server; nil if it has none.
+	NATS *NATS `json:"nats,omitempty"`
 }
 
 // maxToken limits the text of a token.
 const maxToken = 8 << 10
 
-// NewToken returns a new token, and the line of its public key.
-func NewToken(hub, hostKey, node string) (text, public string, err error) {
-	t := Token{Hub: hub, HostKey: hostKey, Node: node, Seed: make([]byte, ed25519.SeedSize)}
+// NewToken returns a new token, and the line of its public key. over is the hub's NATS server, nil if it has none.
+func NewToken(hub string, over *NATS, hostKey, node string) (text, public string, err error) {
+	t := Token{Hub: hub, NATS: over, HostKey: hostKey, Node: node, Seed: make([]byte, ed25519.SeedSize)}
 	_, _ = rand.Read(t.Seed) // never fails: crypto/rand
 	signer, err := t.signer()
 	if err != nil {

@@ -16,6 +16,7 @@ type Config struct {
 	Root        string   `key:"root" restart:"yes" help:"Directory that holds projects/, salt/ and pillar/. The default is /srv for root, ./srv for others."`
 	StateDir    string   `key:"state_dir" restart:"yes" help:"Directory of the database, host key, journals, event logs and control socket. The default is .corpus-git under root."`
 	Listen      string   `key:"listen" default:":2222" form:"addr" restart:"yes" help:"Address of the SSH server."`
+	NATS        string   `key:"nats_url" default:"" restart:"yes" help:"Address of the NATS server for agents of nodes, tls://HOST:PORT, whose keys and configuration corpus-git nats init has generated. Tokens of node token then contain it, and agents that join with them connect to it instead of the SSH server. Empty: no NATS."`
 	HTTP        string   `key:"http_listen" default:"" form:"addr" restart:"yes" help:"Address of the web pages, API and metrics; empty turns them off. Browsers log in with the link of corpus-git web login, programs send an API token (corpus-git token create)."`
 	HTTPCert    string   `key:"http_tls_cert" default:"" help:"File with the TLS certificate of http_listen in PEM, including intermediate certificates. With http_tls_key the pages and the API use https. SIGHUP reads it again." restart:"yes"`
 	HTTPKey     string   `key:"http_tls_key" default:"" help:"File with the private key of http_tls_cert, in PEM." restart:"yes"`

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"corpus-git/bundle/local"
+	"corpus-git/cmd/corpus-git/limits"
 	"corpus-git/fleet"
 	"corpus-git/pipeline"
 	"corpus-git/procedures"
@@ -72,7 +73,7 @@ type bundled struct {
 
 // TakePack implements bundle.Repository, under the limits of pushes.
 func (b bundled) TakePack(ctx context.Context, in io.Reader, commit project.Commit, ref string, complete func() error) error {
-	return b.Repository.TakePack(ctx, in, packLimits(b.c.cfg.Load().Limits, b.c.memory), commit, ref, complete)
+	return b.Repository.TakePack(ctx, in, limits.Pack(b.c.cfg.Load().Limits, b.c.memory), commit, ref, complete)
 }
 
 // restorable returns the archive made by a deployment.

@@ -24,11 +24,8 @@ func (c *command) containers() containers.Surroundings {
 	return containers.Surroundings{
 		In: c.Stdin, Out: c.Stdout, Err: c.Stderr, Env: c.Environment.Env, Document: verbs.WriteDocument, Stop: untilInterrupted, Exit: func(status int) { c.exit = status },
 		Dir: func() (string, error) {
-			cfg, err := c.stateSettings().load()
-			if err != nil {
-				return "", err
-			}
-			return layout.State(cfg.StateDir).Containers(), nil
+			state, err := c.state()
+			return state.Containers(), err
 		},
 		Verb: func(ctx context.Context, argv []string, out, errw io.Writer) (int, error) {
 			cfg, err := c.stateSettings().load()

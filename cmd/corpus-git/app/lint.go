@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"corpus-git/cmd/corpus-git/limits"
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/git/pack"
 	"corpus-git/internal/fault"
@@ -125,7 +126,7 @@ func (l *linting) check(ctx context.Context) (_ *lint.Report, err error) {
 	return lint.Server{
 		Tools: core.tools, Env: l.command.Environment.Env, Tmp: tmp,
 		Repository: func(kind project.Repo) lint.Repository {
-			return lintRepository{core.repos.Open(l.Project, kind), packLimits(cfg.Limits, core.memory)}
+			return lintRepository{core.repos.Open(l.Project, kind), limits.Pack(cfg.Limits, core.memory)}
 		},
 	}.Run(ctx, l.Request)
 }

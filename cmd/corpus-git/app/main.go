@@ -18,6 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"corpus-git/access"
+	"corpus-git/cmd/corpus-git/agents"
 	"corpus-git/cmd/corpus-git/control"
 	"corpus-git/cmd/corpus-git/doctor"
 	"corpus-git/cmd/corpus-git/serverlog"
@@ -102,7 +103,7 @@ func (c *command) tree() *cobra.Command {
 		n.AddCommand(c.nodeInitCommand())
 	}
 	root.CompletionOptions.DisableDefaultCmd = false
-	root.AddCommand(c.serveCommand(), c.agentCommand(), c.remoteCommand(), c.demoCommand(), c.lintCommand(), c.importCommand(), c.initCommand(), c.skeletonsCommand(), c.mirrorCommand(), c.containerCommand(), c.dnsCommand(), c.hookCommand(), c.restoreCommand(), docsCommand(), c.resetPermsCommand())
+	root.AddCommand(c.serveCommand(), c.agentCommand(), c.remoteCommand(), c.demoCommand(), c.lintCommand(), c.importCommand(), c.initCommand(), c.skeletonsCommand(), c.mirrorCommand(), agents.NATSCommand(c.state, c.Stdout), c.containerCommand(), c.dnsCommand(), c.hookCommand(), c.restoreCommand(), docsCommand(), c.resetPermsCommand())
 	return root
 }
 
@@ -121,6 +122,15 @@ func (c *command) adopt(cmd *cobra.Command) {
 func (c *command) settings(cmd *cobra.Command) settings {
 	flags := config.GivenFlags(cmd.Flags())
 	return settings{env: c.Environment, file: c.file, flags: flags}
+}
+
+// state returns the configured state directory.
+func (c *command) state() (layout.State, error) {
+	cfg, err := c.stateSettings().load()
+	if err != nil {
+		return "", err
+	}
+	return layout.State(cfg.StateDir), nil
 }
 
 // stateSettings returns the settings of a verb: of its flags only --root applies.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"corpus-git/cmd/corpus-git/limits"
 	"corpus-git/cmd/corpus-git/mirrors"
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/git/pack"
@@ -18,7 +19,7 @@ func (c *command) mirrorCommand() *cobra.Command {
 			if err != nil {
 				return pack.Limits{}, err
 			}
-			return packLimits(cfg.Limits, pack.NewMemory(int64(cfg.Limits.DeltaMemory))), nil
+			return limits.Pack(cfg.Limits, pack.NewMemory(int64(cfg.Limits.DeltaMemory))), nil
 		},
 	})
 }

@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+
+	"corpus-git/cmd/corpus-git/limits"
 )
 
 // reload reads the configuration again and logs what changed. A configuration with an error changes nothing.
@@ -29,7 +31,7 @@ func (s *server) reload(ctx context.Context) {
 	s.cfg.Store(&applied)
 	s.level.Set(applied.Log.Level)
 	s.service.Store(s.newService(&applied))
-	s.ssh.SetLimits(sshLimits(applied.Limits))
+	s.ssh.SetLimits(limits.SSH(applied.Limits))
 	// Logged once it is in effect.
 	for _, ch := range changes {
 		e := s.log.Info().Str("key", ch.Key).Str("old", ch.Old).Str("new", ch.New)

@@ -17,13 +17,14 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"corpus-git/access"
+	"corpus-git/cmd/corpus-git/agents"
 	"corpus-git/cmd/corpus-git/control"
+	"corpus-git/cmd/corpus-git/limits"
 	"corpus-git/cmd/corpus-git/serverlog"
 	"corpus-git/cmd/corpus-git/statedir"
 	"corpus-git/cmd/corpus-git/systemd"
 	"corpus-git/cmd/corpus-git/verbs"
-	"corpus-git/git/pack"
-	"corpus-git/git/upload"
+	"corpus-git/fleet/broker"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
@@ -34,7 +35,6 @@ import (
 	"corpus-git/project"
 	"corpus-git/project/config"
 	"corpus-git/receive"
-	"corpus-git/receive/session"
 	"corpus-git/receive/sshd"
 	"corpus-git/signals"
 	"corpus-git/web"
@@ -54,6 +54,7 @@ type server struct {
 	web     *web.Server
 	sshAddr net.Listener
 	webAddr net.Listener
+	broker  *broker.Broker // of agents over NATS; nil if there is none
 
 	counters *web.Metrics
 	traces   *traces.Exporter
@@ -159,6 +160,11 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 	if err := s.writeAddresses(); err != nil {
 		return nil, err
 	}
+	if !with.agent {
+		if s.broker, err = agents.Broker(cfg, s.state, s.access, s.ssh, s.Run, log); err != nil {
+			return nil, err
+		}
+	}
 	s.finishLater(left)
 	s.open()
 	s.upkeep.Start()
@@ -176,7 +182,7 @@ func (s *server) newSSH(cfg *config.Config, keys []ssh.Signer) *sshd.Server {
 	return &sshd.Server{
 		HostKeys: keys, Keys: s.access, Handler: s, Version: Build().Release, Log: s.log.With().Str("part", "ssh").Logger(),
 		Refuse: func(sess *sshd.Session, err error) int { return s.service.Load().Refuse(sess, err) },
-		Limits: sshLimits(cfg.Limits),
+		Limits: limits.SSH(cfg.Limits),
 		RefusedLogin: func(from, user, fp string) {
 			s.counters.RefusedLogin()
 			s.service.Load().RefusedLogin(from, user, fp)
@@ -202,16 +208,6 @@ func hostKeys(state layout.State, log zerolog.Logger) ([]ssh.Signer, error) {
 		keys = append(keys, key)
 	}
 	return keys, nil
-}
-
-// sshLimits returns the connection limits.
-func sshLimits(l config.Limits) sshd.Limits {
-	return sshd.Limits{
-		Connections: l.MaxConnections, PerSource: l.MaxConnectionsPerSource, Unauthenticated: l.MaxUnauthenticated,
-		UnauthenticatedPerSource: l.MaxUnauthPerSource, Sessions: l.MaxSessions, AuthTries: l.AuthTries,
-		Failures: l.MaxLoginFailures, Penalty: l.LoginPenalty, Keepalive: l.KeepaliveInterval, Answer: l.KeepaliveTimeout,
-		LoginGrace: l.AuthTimeout, KeyExchange: l.KexTimeout, Idle: l.IdleTimeout, ReadIdle: l.ReadTimeout, WriteIdle: l.WriteTimeout,
-	}
 }
 
 // auditCounter is the audit log; it counts refusals.
@@ -305,6 +301,9 @@ func (a addresses) Address(id project.ID, wait, name string) (url, secret string
 func (s *server) backend(check func() error) *verbs.Backend {
 	b := s.changes.Backend(s.core.backend(true), check)
 	b.WebLogin = s.webLogin
+	if s.broker != nil {
+		b.NATS = s.broker.Address()
+	}
 	return b
 }
 
@@ -376,30 +375,9 @@ func (s *server) newService(cfg *config.Config) *receive.Service {
 		Prefix:       s.sshCommand,
 		Signatures:   s.verifier(),
 		CreateOnPush: cfg.CreateOnPush, Visible: s.visible, Version: Build().Release, NewID: project.NewID, Now: time.Now, Log: s.log.With().Str("part", "receive").Logger(),
-		Limits: session.Limits{
-			Commands: l.MaxCommands, Options: orNone(l.MaxPushOptions), OptionBytes: l.MaxOptionBytes, RefName: l.MaxRefName, Shallow: l.MaxShallow, Files: l.MaxFiles, Drain: int64(l.MaxDrain), Unpack: l.UnpackLimit,
-		},
-		UploadLimits:  upload.Limits{Wants: l.MaxWants, Haves: l.MaxHaves, Commands: l.MaxRequests},
-		PackLimits:    packLimits(l, s.memory),
+		Limits: limits.Push(l), UploadLimits: limits.Upload(l), PackLimits: limits.Pack(l, s.memory),
 		ProgressAfter: cfg.Progress,
 	}
-}
-
-// packLimits returns the limits on a pack of a push or a submodule.
-func packLimits(l config.Limits, memory *pack.Memory) pack.Limits {
-	return pack.Limits{
-		PackBytes: int64(l.MaxPackBytes), Objects: l.MaxObjects, ObjectBytes: int64(l.MaxObjectBytes), DeltaBytes: int64(l.MaxDeltaBytes),
-		DeltaDepth: l.MaxDeltaDepth, TotalBytes: int64(l.MaxTotalBytes), DeltaTotal: int64(l.MaxDeltaTotal),
-		BaseMemory: int64(l.BaseMemory), Ratio: l.MaxRatio, Memory: memory,
-	}
-}
-
-// orNone maps the limit 0 (none) to the value that means none in package receive, where 0 means the default.
-func orNone(n int) int {
-	if n == 0 {
-		return -1
-	}
-	return n
 }
 
 // shutdown refuses new deployments, waits up to grace for running ones, and then closes the listeners. When now ends, so does the grace period.
@@ -416,6 +394,9 @@ func (s *server) shutdown(now context.Context, grace time.Duration) error {
 		s.log.Warn().Msg("running deployments were cancelled and rolled back: shutdown_grace expired, or a second signal was received")
 	}
 	s.nodes.Detach()
+	if s.broker != nil {
+		s.broker.Close()
+	}
 	errs = append(errs, os.Remove(s.state.Addresses()), s.control.Close())
 	last, cancel2 := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel2()

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"corpus-git/access"
+	"corpus-git/cmd/corpus-git/limits"
 	"corpus-git/project"
 	"corpus-git/receive"
 )
@@ -15,7 +16,7 @@ import (
 func (c *core) submodules() receive.SubmoduleSettings {
 	cfg := c.cfg.Load()
 	return receive.SubmoduleSettings{
-		Hosts: cfg.Submodules.Hosts, Timeout: cfg.Submodules.Timeout, Limits: packLimits(cfg.Limits, c.memory), HTTP: http.Client{Transport: http.DefaultTransport},
+		Hosts: cfg.Submodules.Hosts, Timeout: cfg.Submodules.Timeout, Limits: limits.Pack(cfg.Limits, c.memory), HTTP: http.Client{Transport: http.DefaultTransport},
 		Agent: clientAgent(), Mirrors: cfg.Submodules.Mirrors, MayRead: c.mayRead, Home: c.homeOf, Here: c.isHere,
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"corpus-git/cmd/corpus-git/verbs/recipes"
 	"corpus-git/cmd/corpus-git/verbs/requests"
 	"corpus-git/cmd/corpus-git/verbs/waits"
+	"corpus-git/fleet/agent"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/diskfull"
 	"corpus-git/internal/event"
@@ -231,6 +232,8 @@ type Backend struct {
 	Commands func() string
 	// Address is HOST:PORT at which the server's ssh port is reached.
 	Address func() string
+	// NATS is where agents connect over NATS; nil if they connect by ssh.
+	NATS *agent.NATS
 	// Hello is what this machine says of itself to another one. Upgrade takes a program for its agent; nil if none dials in.
 	Hello   func() remote.Hello
 	Upgrade func(ctx context.Context, in *bufio.Reader) error

@@ -12,6 +12,7 @@ import (
 
 	"corpus-git/access"
 	"corpus-git/fleet"
+	"corpus-git/fleet/agent"
 	"corpus-git/internal/audit"
 	"corpus-git/project"
 )
@@ -69,7 +70,9 @@ type Session struct {
 	// HostKey is the server's key, Address HOST:PORT at which it is reached.
 	HostKey func() (string, error)
 	Address func() string
-	Now     func() time.Time
+	// NATS is where agents connect over NATS; nil if they connect by ssh.
+	NATS *agent.NATS
+	Now  func() time.Time
 	// Admin refuses who is not an administrator, Local who is not on the machine, too; Project who lacks a right on a project, and gives its name.
 	Admin, Local func(verb, object string) error
 	Project      func(verb, arg string, want project.Right) (project.Name, error)

@@ -98,7 +98,7 @@ func token(s Session, verb, node, life, hub string) (string, error) {
 	if err := dropKey(s, tokenKey(node)); err != nil {
 		return "", err
 	}
-	text, public, err := agent.NewToken(hub, hostKey, node)
+	text, public, err := agent.NewToken(hub, s.NATS, hostKey, node)
 	if err != nil {
 		return "", err
 	}
