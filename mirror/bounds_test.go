@@ -57,6 +57,29 @@ func TestNoWayBackFromHTTPS(t *testing.T) {
 	require.NoFileExists(t, m.filePath("x"))
 }
 
+// The attack: a server, or somebody between it and the mirror, sends a file without an end, which no checksum names yet. It says its size, or it does not.
+func TestFilesAreBounded(t *testing.T) {
+	for _, says := range []bool{true, false} {
+		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if says {
+				w.Header().Set("Content-Length", "1000000")
+			}
+			for range 1000 {
+				_, _ = w.Write(make([]byte, 1000))
+			}
+		}))
+		m := open(t, t.TempDir(), "files:\n  - {path: x, url: '"+web.URL+"/x', max_size: 999999B}\n")
+		require.Contains(t, one(t, m, Options{}).Error, "it is larger than ")
+		require.NoFileExists(t, m.filePath("x"))
+		require.NoFileExists(t, m.filePath("x")+".part")
+		m = open(t, t.TempDir(), "files:\n  - {path: x, url: '"+web.URL+"/x', max_size: 1000000B}\n")
+		require.Empty(t, one(t, m, Options{}).Error)
+		web.Close()
+	}
+	_, err := parse("repos.yaml", []byte("files:\n  - {path: x, url: 'https://example.org/x', max_size: large}\n"))
+	require.ErrorContains(t, err, "repos.yaml:2: max_size of x is \"large\" and must be a size")
+}
+
 // A truncated lock, or one that somebody wrote by hand, ended the program with a Go panic.
 func TestALockWithoutHashes(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "repos.lock")

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/quantity"
 	"corpus-git/internal/vfs"
 )
 
@@ -95,7 +96,7 @@ func (m *Mirror) download(ctx context.Context, f File, part, want string) (sum s
 			return "", 0, err
 		}
 	}
-	if err := m.get(ctx, f.URL, part); err != nil {
+	if err := m.get(ctx, f, part); err != nil {
 		return "", 0, err
 	}
 	if sum, size, err = sumOf(part); err != nil {
@@ -125,8 +126,8 @@ func redirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// get fetches a URL into a file, after what the file already has, and makes it durable. Source: RFC 9110, section 14.
-func (m *Mirror) get(ctx context.Context, url, part string) (err error) {
+// get fetches a file into part, after what that already has, and makes it durable; what is larger than the limit is removed. Source: RFC 9110, section 14.
+func (m *Mirror) get(ctx context.Context, f File, part string) (err error) {
 	w, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644) //nolint:gosec // below the mirror's folder
 	if err != nil {
 		return err
@@ -136,7 +137,7 @@ func (m *Mirror) get(ctx context.Context, url, part string) (err error) {
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.URL, nil)
 	if err != nil {
 		return err
 	}
@@ -152,12 +153,14 @@ func (m *Mirror) get(ctx context.Context, url, part string) (err error) {
 		return fault.New(fault.Busy, "", "%w", err)
 	}
 	defer res.Body.Close()
+	had := st.Size()
 	switch {
-	case res.StatusCode == http.StatusPartialContent && strings.HasPrefix(res.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", st.Size())):
+	case res.StatusCode == http.StatusPartialContent && strings.HasPrefix(res.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", had)):
 	case res.StatusCode == http.StatusOK, res.StatusCode == http.StatusPartialContent:
 		if err := w.Truncate(0); err != nil {
 			return err
 		}
+		had = 0
 		if res.StatusCode == http.StatusPartialContent {
 			return fault.New(fault.Busy, "", "the server sent another part than the one that was asked for; the next sync fetches the file whole")
 		}
@@ -166,7 +169,14 @@ func (m *Mirror) get(ctx context.Context, url, part string) (err error) {
 	default:
 		return fault.New(fault.Refused, "", "the server answers %s", res.Status)
 	}
-	n, err := io.Copy(w, res.Body)
+	large := fault.New(fault.Refused, "", "it is larger than %s", quantity.FormatSize(f.max)).WithHint("where that is right, give it a larger limit in the list:  max_size: %s", quantity.FormatSize(2*f.max))
+	if had+max(res.ContentLength, 0) > f.max {
+		return errors.Join(large, os.Remove(part))
+	}
+	n, err := io.Copy(w, io.LimitReader(res.Body, f.max-had+1))
+	if err == nil && had+n > f.max {
+		return errors.Join(large, os.Remove(part))
+	}
 	if err == nil && res.ContentLength >= 0 && n != res.ContentLength {
 		err = io.ErrUnexpectedEOF
 	}

@@ -17,6 +17,7 @@ import (
 
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
+	"corpus-git/internal/quantity"
 	"corpus-git/receive/submodule"
 )
 
@@ -45,9 +46,15 @@ type File struct {
 	URL  string `yaml:"url"`
 	// SHA256 is the required checksum, in hexadecimal digits; "" accepts the first content that is fetched, and pins it.
 	SHA256 string `yaml:"sha256"`
+	// MaxSize limits its size, such as 500MiB; "" is DefaultMaxSize.
+	MaxSize string `yaml:"max_size"`
 
+	max  int64
 	line int
 }
+
+// DefaultMaxSize limits the size of a file for which the list has no other limit.
+const DefaultMaxSize = 4 << 30
 
 // Folder is a folder of this machine that another program maintains, such as a mirror of Debian's archive.
 type Folder struct {
@@ -191,6 +198,14 @@ func (l *List) repository(r *Repository) (err error) {
 var validSum = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 func (l *List) file(f *File) error {
+	f.max = DefaultMaxSize
+	if f.MaxSize != "" {
+		n, err := quantity.ParseSize(f.MaxSize)
+		if err != nil || n < 1 {
+			return l.bad(f.line, "max_size of %s is %q and must be a size", f.Path, f.MaxSize).WithHint("such as  500MiB  or  8GiB")
+		}
+		f.max = n
+	}
 	u, err := url.Parse(f.URL)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
 		return l.bad(f.line, "%q is not the URL of a file", printable.Clip(f.URL, 200)).WithHint("https:// or http://")

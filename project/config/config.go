@@ -122,7 +122,7 @@ func (c Converge) Policy() project.ConvergePolicy {
 
 // Submodules says how submodules of what is pushed are fetched.
 type Submodules struct {
-	Hosts   []string      `key:"hosts" help:"Hosts that submodules may be fetched from, such as github.com or *.example.org; empty allows all. Projects of this server need no entry."`
+	Hosts   []string      `key:"hosts" help:"Hosts that submodules, and recipes given by a URL, may be fetched from, such as github.com or *.example.org; empty, and an entry *, allow all. Addresses of the server itself and of its link (127.0.0.1, 169.254.169.254) are fetched from only if the host has an entry of its own. Projects of this server need no entry."`
 	Mirrors []string      `key:"mirrors" help:"Mirrors that are tried first: entries FROM=TO, such as https://github.com/=http://mirror.example.org:8417/git/. The entry with the longest FROM that is a prefix of the submodule's URL applies. If the mirror lacks the commit, the original URL is used."`
 	Timeout time.Duration `key:"timeout" default:"10m" min:"1" help:"The timeout for fetching a submodule; after that the push is refused."`
 }

@@ -125,7 +125,7 @@ func (c *Copier) into(ctx context.Context, r *repository, a Address, choose func
 
 // fetch requests what choose selects. in is nil if that is stored already; otherwise the caller discards in.
 func (c *Copier) fetch(ctx context.Context, r *repository, a Address, have []plumbing.Hash, all bool, choose func([]Ref) (Wanted, error)) (in *store.Quarantine, w Wanted, err error) {
-	dial := (&Resolver{HTTP: c.HTTP, Home: c.Home, Agent: c.Agent}).dial(a, func(string) error { return nil })
+	dial := (&Resolver{HTTP: c.HTTP, Home: c.Home, Agent: c.Agent}).dial(a, operators(func(string) error { return nil }))
 	cl, hangUp, err := connect(ctx, dial, c.Agent)
 	if err != nil {
 		return nil, w, err

@@ -14,6 +14,7 @@
 // project sets another base; in a submodule, that submodule's address. Absolute https, http, ssh (also host:path) and git URLs are fetched.
 // Everything else is refused: file:// and paths (CVE-2022-39253), ext:: and other helpers (CVE-2015-7545), URLs that begin with '-'
 // (CVE-2017-1000117) or contain control characters.
+// Addresses of this machine are not connected to, unless the operator named the host (network.go).
 //
 // Protocol 2 is preferred, and 0 or 1 used with servers that don't support it: it fetches the one commit, without history, if the server
 // serves that, otherwise all branches and tags. Sources: gitprotocol-v2(5), gitprotocol-pack(5), gitprotocol-http(5).

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,19 +63,19 @@ func (w *walker) dialer(a Address) (dial func(context.Context) (transport, error
 	if err := w.allowed(a.Host()); err != nil {
 		return nil, nil, nil, err
 	}
-	return w.dial(a, w.allowed), []Address{a}, func() {}, nil
+	return w.dial(a, hosts{w.allowed, w.named}), []Address{a}, func() {}, nil
 }
 
-// dial returns how to connect to another server. allowed reports whether it may redirect to a host.
-func (r *Resolver) dial(a Address, allowed func(string) error) func(context.Context) (transport, error) {
+// dial returns how to connect to another server.
+func (r *Resolver) dial(a Address, to hosts) func(context.Context) (transport, error) {
 	return func(ctx context.Context) (transport, error) {
 		switch a.Kind {
 		case HTTP:
-			return newWeb(r.HTTP, a, r.Agent, allowed), nil
+			return newWeb(r.HTTP, a, r.Agent, to), nil
 		case SSH:
-			return dialSSH(ctx, a, r.Home)
+			return dialSSH(ctx, a, r.Home, to)
 		default:
-			return dialGit(ctx, a)
+			return dialGit(ctx, a, to)
 		}
 	}
 }
@@ -115,21 +116,23 @@ func (w *walker) fetchMirrored(ctx context.Context, g *repository, what string, 
 		}
 		return fault.New(fault.Refused, "", "redirects of a mirror to another host are not followed")
 	}
-	err := g.fetchCommit(ctx, h, w.dial(m, stay), w.Limits, w.ID(), w.Agent)
+	err := g.fetchCommit(ctx, h, w.dial(m, operators(stay)), w.Limits, w.ID(), w.Agent)
 	if err != nil && w.Say != nil {
 		w.Say(fmt.Sprintf("%s: not on the mirror %s: %v", what, m, plain(err, m)))
 	}
 	return err == nil
 }
 
+// named reports whether the operator named a host.
+func (w *walker) named(host string) bool {
+	return slices.ContainsFunc(w.Hosts, func(h string) bool {
+		return strings.EqualFold(h, host) || strings.HasPrefix(h, "*.") && strings.HasSuffix(strings.ToLower(host), strings.ToLower(h[1:]))
+	})
+}
+
 // allowed reports whether a host may be contacted.
 func (w *walker) allowed(host string) error {
-	for _, h := range w.Hosts {
-		if strings.EqualFold(h, host) || strings.HasPrefix(h, "*.") && strings.HasSuffix(strings.ToLower(host), strings.ToLower(h[1:])) {
-			return nil
-		}
-	}
-	if len(w.Hosts) == 0 {
+	if len(w.Hosts) == 0 || slices.Contains(w.Hosts, "*") || w.named(host) {
 		return nil
 	}
 	return fault.New(fault.Refused, "", "this server does not fetch from %s", printable.Clip(host, 200)).

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,7 +45,8 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, dir: t.TempDir()}
 	n := 0
 	w.res = &submodule.Resolver{
-		Dir: filepath.Join(w.dir, "modules"), Mode: 0o755, Bases: submodule.LocalBases("/app/project.git"), Agent: "test/1",
+		Hosts: []string{"*", "127.0.0.1", "localhost"},
+		Dir:   filepath.Join(w.dir, "modules"), Mode: 0o755, Bases: submodule.LocalBases("/app/project.git"), Agent: "test/1",
 		ID: func() string { n++; return fmt.Sprint("q", n) }, Say: func(l string) { w.said = append(w.said, l) },
 		Hide: func(s []string) { w.hid = append(w.hid, s...) }, Timeout: time.Minute,
 	}
@@ -580,4 +582,33 @@ func TestFetchOverSSH(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(w.res.Home, ".ssh", "id_ed25519"), private, 0o600))
 	_, err = w.resolve(w.link("app", "lib", "ssh://git@"+addr+w.dir+"/nothing", next))
 	require.ErrorContains(t, err, "the server says: fatal: ")
+}
+
+// The attacks: a submodule or a recipe whose URL leads to a service of the server's own machine, or to the metadata service of a cloud, directly, by a name, or by a redirect of a host that may be contacted.
+func TestAddressesOfThisMachine(t *testing.T) {
+	w := newWorld(t)
+	w.res.Hosts = nil
+	var asked atomic.Int32
+	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer inside.Close()
+	_, port, err := net.SplitHostPort(inside.Listener.Addr().String())
+	require.NoError(t, err)
+	outside := httptest.NewServer(http.RedirectHandler("http://127.0.0.1:"+port+"/x/info/refs", http.StatusFound))
+	defer outside.Close()
+	named := strings.Replace(outside.URL, "127.0.0.1", "localhost", 1) + "/x"
+	id := plumbing.NewHash(strings.Repeat("12", 20))
+	for _, c := range []struct {
+		url   string
+		hosts []string
+	}{
+		{"http://127.0.0.1:" + port + "/x", nil}, {"http://localhost:" + port + "/x", nil}, {"http://[::ffff:127.0.0.1]:" + port + "/x", nil}, {"http://0.0.0.0:" + port + "/x", nil},
+		{"git://127.0.0.1:" + port + "/x", nil}, {"http://127.0.0.1:" + port + "/x", []string{"*"}}, {"http://169.254.169.254/x", nil}, {named, []string{"*", "localhost"}},
+	} {
+		w.res.Hosts = c.hosts
+		_, err := w.resolve(w.link("app", "lib", c.url, id))
+		require.ErrorContains(t, err, "is an address of this machine or of its link", c.url)
+		require.Equal(t, fault.Refused, fault.KindOf(err), c.url)
+		require.Contains(t, fault.HintOf(err), "submodules.hosts", c.url)
+	}
+	require.Zero(t, asked.Load())
 }

@@ -29,7 +29,7 @@ func keyNames() []string { return []string{"id_rsa", "id_ecdsa", "id_ed25519"} }
 
 // dialSSH opens git-upload-pack by ssh, with the keys and the known hosts of the folder home. It is not interactive and trusts no unknown
 // host.
-func dialSSH(ctx context.Context, a Address, home string) (transport, error) {
+func dialSSH(ctx context.Context, a Address, home string, to hosts) (transport, error) {
 	keys, err := signers(home)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func dialSSH(ctx context.Context, a Address, home string) (transport, error) {
 	if user == "" {
 		user = "git"
 	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", a.HostPort())
+	conn, err := to.dial(ctx, "tcp", a.HostPort())
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -45,8 +44,8 @@ func (s *stream) request(_ context.Context, body []byte) (*bufio.Reader, error) 
 func (s *stream) close() { s.once.Do(s.end) }
 
 // dialGit opens git://. Source: gitprotocol-pack(5), "Git Transport".
-func dialGit(ctx context.Context, a Address) (transport, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", a.HostPort())
+func dialGit(ctx context.Context, a Address, to hosts) (transport, error) {
+	conn, err := to.dial(ctx, "tcp", a.HostPort())
 	if err != nil {
 		return nil, err
 	}
@@ -94,9 +93,9 @@ type web struct {
 // maxRedirects is the maximum number of redirects that are followed.
 const maxRedirects = 5
 
-// newWeb returns a transport to a that uses client, whose CheckRedirect is replaced. allowed reports whether a
-// host may be contacted.
-func newWeb(client http.Client, a Address, agent string, allowed func(host string) error) *web {
+// newWeb returns a transport to a that uses client, whose CheckRedirect is replaced, and the connections of whose Transport are made by to.
+func newWeb(client http.Client, a Address, agent string, to hosts) *web {
+	client.Transport = to.transport(client.Transport)
 	w := &web{a: a, agent: agent, base: &url.URL{Scheme: a.scheme, Host: a.host, Path: strings.TrimRight(a.path, "/"), RawQuery: ""}, private: true}
 	client.CheckRedirect = func(req *http.Request, via []*http.Request) error {
 		switch {
@@ -107,7 +106,7 @@ func newWeb(client http.Client, a Address, agent string, allowed func(host strin
 		case req.URL.Scheme != "https" && (req.URL.Scheme != "http" || via[0].URL.Scheme == "https"):
 			return errors.New("the server redirects to an unsafe address")
 		}
-		return allowed(req.URL.Hostname())
+		return to.allowed(req.URL.Hostname())
 	}
 	w.client = &client
 	return w
@@ -219,4 +218,5 @@ func (w *web) close() {
 		_ = b.Close()
 	}
 	w.bodies = nil
+	w.client.CloseIdleConnections()
 }
