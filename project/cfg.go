@@ -220,7 +220,7 @@ func BuildCfg(ctx context.Context, in CfgInputs) (*Cfg, error) {
 	}
 	if in.Inputs == nil {
 		c.findUnread(in, sample)
-		c.unread = c.unreadByFiles(c.unread)
+		c.unread = slices.DeleteFunc(c.unread, func(u Unread) bool { return files.Read(c.fileList, u.Keys) })
 	}
 	c.show = pillarShow(pillarDoc, pillar)
 	c.value = c.root.dict()

@@ -1,8 +1,6 @@
 package project
 
 import (
-	"slices"
-
 	"corpus-git/project/files"
 )
 
@@ -47,7 +45,7 @@ func (c *Cfg) files(live string) error {
 			}
 			return l.value, l.secret
 		}
-		if c.fileList, c.perms, fail = files.Read(top.sub.dict(), live, c.perms, at); fail == nil {
+		if c.fileList, c.perms, fail = files.Parse(top.sub.dict(), live, c.perms, at); fail == nil {
 			return nil
 		}
 	}
@@ -69,13 +67,4 @@ func (c *Cfg) FileError(fail *files.Error) error {
 		return out
 	}
 	return out.WithHint("%s", fail.Hint)
-}
-
-// unreadByFiles returns the unread keys without those that files are written from.
-func (c *Cfg) unreadByFiles(list []Unread) []Unread {
-	return slices.DeleteFunc(list, func(u Unread) bool {
-		return slices.ContainsFunc(c.fileList, func(f files.File) bool {
-			return slices.ContainsFunc(f.From, func(keys []string) bool { return slices.Equal(u.Keys, keys[:min(len(keys), len(u.Keys))]) })
-		})
-	})
 }

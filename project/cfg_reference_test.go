@@ -19,6 +19,7 @@ import (
 
 	"corpus-git/internal/py"
 	"corpus-git/layout"
+	"corpus-git/project/keydoc"
 	"corpus-git/project/permission"
 	"corpus-git/project/schema"
 )
@@ -126,7 +127,7 @@ func TestReferenceOfChecks(t *testing.T) {
 	}
 	require.Equal(t, slices.Sorted(maps.Keys(keys)), documentedKeys(checkKeyDocs()))
 	var kinds []string
-	for _, d := range checkKindDocs() {
+	for _, d := range docs(keydoc.Kinds()) {
 		kinds = append(kinds, d.key)
 	}
 	for i, kind := range CheckKinds() {
@@ -161,8 +162,8 @@ func TestReferenceOfChecks(t *testing.T) {
 
 // TestReferenceOfUnitsAndPermissions: the documented keys are those that are read, and no others.
 func TestReferenceOfUnitsAndPermissions(t *testing.T) {
-	require.ElementsMatch(t, permission.Keys(), documentedKeys(permissionKeyDocs()))
-	for _, d := range unitKeyDocs() {
+	require.ElementsMatch(t, permission.Keys(), documentedKeys(docs(keydoc.Permissions())))
+	for _, d := range docs(keydoc.Units()) {
 		entry := newTree()
 		m := merger{root: entry}
 		m.merge(py.NewDict(d.key, "a"), LayerSample)
@@ -174,5 +175,5 @@ func TestReferenceOfUnitsAndPermissions(t *testing.T) {
 	m.merge(py.NewDict("nosuch", "a"), LayerSample)
 	_, _, says := readUnit("a", entry)
 	_, list, _ := strings.Cut(says, "a unit has ")
-	require.ElementsMatch(t, documentedKeys(unitKeyDocs()), strings.FieldsFunc(strings.NewReplacer(" or ", " ", " and ", " ").Replace(list), func(r rune) bool { return r == ',' || r == ' ' }))
+	require.ElementsMatch(t, documentedKeys(docs(keydoc.Units())), strings.FieldsFunc(strings.NewReplacer(" or ", " ", " and ", " ").Replace(list), func(r rune) bool { return r == ',' || r == ' ' }))
 }

@@ -89,9 +89,16 @@ func known() []string {
 	return []string{"content", "base64", "template", "format", "values", "from", "existing", "remove", "absent", "mode", "user", "group"}
 }
 
-// Read reads the key, and returns the permissions with those of files in the project's tree, which live is. at returns the value at a path of cfg, nil if
+// Read reports whether a file is written from the value at a path of cfg.
+func Read(list []File, keys []string) bool {
+	return slices.ContainsFunc(list, func(f File) bool {
+		return slices.ContainsFunc(f.From, func(from []string) bool { return slices.Equal(keys, from[:min(len(from), len(keys))]) })
+	})
+}
+
+// Parse reads the key, and returns the permissions with those of files in the project's tree, which live is. at returns the value at a path of cfg, nil if
 // there is none, and whether any of it is secret.
-func Read(all *py.Dict, live string, perms []permission.Rule, at func(keys []string) (v any, secret bool)) (out []File, _ []permission.Rule, fail *Error) {
+func Parse(all *py.Dict, live string, perms []permission.Rule, at func(keys []string) (v any, secret bool)) (out []File, _ []permission.Rule, fail *Error) {
 	perms = slices.Clone(perms)
 	for _, e := range all.Items() {
 		if e.Value == nil { // null in a later layer removes a file
