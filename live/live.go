@@ -140,7 +140,7 @@ func (p *Projects) prepared(ctx context.Context, name project.Name, hide *redact
 	if err != nil {
 		return nil, d, err
 	}
-	src := procedures.Sources{Environment: of.Env, RemoteLess: of.RemoteLess}
+	src := procedures.Sources{Environment: of.Env, RemoteLess: of.RemoteLess, Node: of.Node}
 	d = project.Deployment{Project: name, Trigger: project.TriggerPlan}
 	if of.RemoteLess {
 		at := p.cfg.Tools.Root.Project(string(name))
