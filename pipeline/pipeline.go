@@ -465,7 +465,7 @@ func (p *Pipeline) record(ctx context.Context, rec project.Record, note func(con
 		p.cfg.Logger.Error().Err(err).Str("deployment", string(rec.ID)).Msg("audit")
 	}
 	p.cfg.Logger.Info().Str("project", rec.Project.String()).Str("deployment", string(rec.ID)).Str("state", string(rec.State)).
-		Str("reason", rec.Result.Reason).Dur("took", rec.Result.Ended.Sub(rec.Result.Started)).Msg("deployment ended")
+		Str("reason", rec.Result.Reason).Stringer("took", rec.Result.Ended.Sub(rec.Result.Started).Round(time.Millisecond)).Msg("deployment ended")
 }
 
 func auditEntry(rec project.Record) audit.Entry {

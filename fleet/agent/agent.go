@@ -136,7 +136,7 @@ func (a *Agent) Run(ctx context.Context) {
 		if connected && fault.KindOf(err) != fault.Refused {
 			wait = again
 		}
-		a.Log.Warn().Err(err).Str("hub", at).Dur("again", wait).Msg("connection to the hub lost")
+		a.Log.Warn().Err(err).Str("hub", at).Stringer("again", wait).Msg("connection to the hub lost")
 		select {
 		case <-time.After(wait/2 + rand.N(wait/2)): // not all agents of a hub at once
 		case <-ctx.Done():

@@ -264,7 +264,7 @@ func (r *machines) apply(ctx context.Context, n fleet.Node, o fleet.Order, how r
 		return err
 	}
 	how.Lost = func(err error, again time.Duration) {
-		r.Log.Warn().Err(err).Str("node", n.Name).Str("deployment", string(o.Deployment.ID)).Dur("again", again).Msg("connection to a node lost")
+		r.Log.Warn().Err(err).Str("node", n.Name).Str("deployment", string(o.Deployment.ID)).Stringer("again", again).Msg("connection to a node lost")
 	}
 	if how.Show == nil {
 		how.Show = func(event.Event) error { return nil }

@@ -178,7 +178,7 @@ func (m *Scheduler) maintain(ctx context.Context, r *receive.Repository, what re
 			Int64("bytes_before", done.Before.PackBytes+done.Before.LooseBytes).Int64("bytes", done.After.PackBytes+done.After.LooseBytes).
 			Int("loose_packed", done.Packed).Int("refs_packed", done.Refs).Int("pruned", done.Pruned).
 			Int("submodules_consolidated", done.Submodules.Consolidated).Int("submodules_expired", done.Submodules.Expired).
-			Int("submodules_pruned", done.Submodules.Pruned).Dur("took", done.Took).Msg("maintained")
+			Int("submodules_pruned", done.Submodules.Pruned).Stringer("took", done.Took.Round(time.Millisecond)).Msg("maintained")
 	}
 	return done, err
 }

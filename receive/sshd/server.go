@@ -126,7 +126,7 @@ func (s *Server) Serve(l net.Listener) error {
 		}
 		// Out of descriptors, or the connection was closed before it was accepted: retry later.
 		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-		s.Log.Warn().Err(err).Dur("pause", pause).Msg("accept failed")
+		s.Log.Warn().Err(err).Stringer("pause", pause).Msg("accept failed")
 		time.Sleep(pause)
 	}
 }

@@ -99,7 +99,7 @@ func (c *command) agent(cfg *config.Config, load func() (*config.Config, error),
 		return nil, err
 	}
 	fmt.Fprintf(c.Stdout, "answering on %s\n", s.state.Socket())
-	log.Info().Str("root", cfg.Root).Str("release", Build().Release).Dur("idle", idle).Msg("agent started")
+	log.Info().Str("root", cfg.Root).Str("release", Build().Release).Stringer("idle", idle).Msg("agent started")
 	dialling, hangUp := context.WithCancel(context.Background())
 	defer hangUp()
 	if hub != nil {

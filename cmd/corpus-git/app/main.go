@@ -408,7 +408,7 @@ func (c *command) serve(cfg *config.Config, load func() (*config.Config, error))
 			continue
 		}
 		service.Stopping(s.cfg.Load().Grace + rollbackTime)
-		log.Info().Str("signal", sig.String()).Dur("grace", s.cfg.Load().Grace).Msg("stopping: new deployments are refused, running ones can finish")
+		log.Info().Str("signal", sig.String()).Stringer("grace", s.cfg.Load().Grace).Msg("stopping: new deployments are refused, running ones can finish")
 		break
 	}
 	now, cancel := context.WithCancel(context.Background())

@@ -385,7 +385,7 @@ func (s *server) shutdown(now context.Context, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(now, grace)
 	defer cancel()
 	var errs []error
-	s.log.Info().Dur("grace", grace).Msg("shutting down: running deployments may finish, new ones are refused")
+	s.log.Info().Stringer("grace", grace).Msg("shutting down: running deployments may finish, new ones are refused")
 	s.converge.Stop()
 	s.keys.Stop()
 	s.register.Stop()
