@@ -70,7 +70,7 @@ func read(t *testing.T, file string) v1.Image {
 	m, err := index.IndexManifest()
 	require.NoError(t, err)
 	require.Len(t, m.Manifests, 1)
-	require.Equal(t, "1.2.3", m.Manifests[0].Annotations["org.opencontainers.image.ref.name"])
+	require.Equal(t, "corpus-git:1.2.3", m.Manifests[0].Annotations["org.opencontainers.image.ref.name"])
 	img, err := index.Image(m.Manifests[0].Digest)
 	require.NoError(t, err)
 	return img

@@ -81,7 +81,7 @@ func (s settings) write() error {
 		return err
 	}
 	if err := to.AppendImage(img, layout.WithPlatform(v1.Platform{OS: "linux", Architecture: s.arch}),
-		layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": s.version})); err != nil {
+		layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": "corpus-git:" + s.version})); err != nil {
 		return err
 	}
 	if err := s.forDocker(dir, img); err != nil {
