@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,7 +44,40 @@ const (
 
 // benchAgents connects agents to a hub, and pushes to a project that is on all of them. The hub is the program; the agents are the real client of package fleet/agent and the real session of
 // package remote, all in this process, but for what they do with a bundle: they verify it and answer that it is live. So what is measured is what the hub does.
-func benchAgents(l *lab) error {
+func benchAgents(l *lab) error { return l.agents(false) }
+
+// benchAgentsNATS is benchAgents over NATS, with the NATS server as a process of its own.
+func benchAgentsNATS(l *lab) error { return l.agents(true) }
+
+// startNATS starts a NATS server for agents, and returns its process, its address and what ends it.
+func (l *lab) startNATS() (pid int, at *agent.NATS, stop func(), err error) {
+	build := exec.Command("go", "build", "-o", l.path("nats-server"), "github.com/nats-io/nats-server/v2")
+	build.Env, build.Stderr = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
+	if err := build.Run(); err != nil {
+		return 0, nil, nil, err
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	at = &agent.NATS{URL: "tls://" + free.Addr().String()}
+	dir := layout.Root(l.path("srv")).DefaultState().NATS()
+	if err := errors.Join(free.Close(), l.sh(l.dir, l.bin, "nats", "init", at.URL)); err != nil {
+		return 0, nil, nil, err
+	}
+	ca, err := os.ReadFile(filepath.Join(dir, "ca.pem"))
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	at.CA = string(ca)
+	server := exec.Command(l.path("nats-server"), "-c", filepath.Join(dir, "nats.conf")) //nolint:gosec // our own
+	if err := server.Start(); err != nil {
+		return 0, nil, nil, err
+	}
+	return server.Process.Pid, at, func() { _ = server.Process.Kill(); _ = server.Wait() }, nil
+}
+
+func (l *lab) agents(overNATS bool) error {
 	n := manyAgents
 	if v := os.Getenv("CORPUS_GIT_BENCH_AGENTS"); v != "" {
 		if _, err := fmt.Sscanf(v, "%d", &n); err != nil || n < agentStages {
@@ -61,7 +95,17 @@ func benchAgents(l *lab) error {
 		return err
 	}
 	more := fmt.Sprint(3 * n)
-	base, pid, stop, err := l.serveBin("--limits-max-connections", more, "--limits-max-connections-per-source", more, "--limits-max-unauthenticated", more, "--limits-max-unauthenticated-per-source", more)
+	var over *agent.NATS
+	broker, url := 0, ""
+	if overNATS {
+		var end func()
+		if broker, over, end, err = l.startNATS(); err != nil {
+			return err
+		}
+		defer end()
+		url = over.URL
+	}
+	base, pid, stop, err := l.serveBin("--nats-url", url, "--limits-max-connections", more, "--limits-max-connections-per-source", more, "--limits-max-unauthenticated", more, "--limits-max-unauthenticated-per-source", more)
 	if err != nil {
 		return err
 	}
@@ -73,7 +117,7 @@ func benchAgents(l *lab) error {
 	if err != nil {
 		return err
 	}
-	hub := agent.Hub{Address: strings.Trim(strings.TrimPrefix(base, "ssh://deploy@"), "/"), HostKey: strings.TrimSpace(string(hostKey))}
+	hub := agent.Hub{Address: strings.Trim(strings.TrimPrefix(base, "ssh://deploy@"), "/"), HostKey: strings.TrimSpace(string(hostKey)), NATS: over}
 	ctx, end := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -104,6 +148,14 @@ func benchAgents(l *lab) error {
 	time.Sleep(agentsQuiet)
 	if in, err = cpuTime(pid); err != nil {
 		return err
+	}
+	if overNATS {
+		idle, err := cpuTime(broker)
+		if err != nil {
+			return err
+		}
+		of, _ := treeMemory(broker)
+		fmt.Printf("NATS server: memory %s, %.2f s of processor time since its start\n", mib(of), idle.Seconds())
 	}
 	with, _ := treeMemory(pid)
 	fmt.Printf("hub: memory %s alone, %s with them, %.0f KiB each; %.2f %% of a core while nothing happens\n", mib(alone), mib(with), float64(with-alone)/float64(n)/1024, 100*(in-used).Seconds()/agentsQuiet.Seconds())

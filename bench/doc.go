@@ -8,6 +8,7 @@
 //	go run ./bench idle     1,000 connections that do nothing: memory, and a push against one without them
 //	go run ./bench nodes    a change on 10 nodes, against a loop of ssh and rsync and a playbook of Ansible; CORPUS_GIT_BENCH_NODES=3x500x3 is less
 //	go run ./bench agents   1,000 agents that dial in: memory and processor time of the hub, and pushes to all of them; CORPUS_GIT_BENCH_AGENTS=100 is less
+//	go run ./bench agentsnats   the same over NATS
 //	go run ./bench sls      steps and states, against one Salt process and against one salt-call for each step
 //	go run ./bench files    a step of 1,000 and of 10,000 files, against one Salt process
 //	go run ./bench jinja    templates of SLS files, against Jinja2

@@ -21,7 +21,7 @@ func main() {
 		return
 	}
 	all := map[string]func(*lab) error{
-		"agents": benchAgents, "archive": benchArchive, "burst": benchBurst, "checkout": benchCheckout, "files": benchFiles, "fixperms": benchFixperms, "idle": benchIdle, "jinja": benchJinja,
+		"agents": benchAgents, "agentsnats": benchAgentsNATS, "archive": benchArchive, "burst": benchBurst, "checkout": benchCheckout, "files": benchFiles, "fixperms": benchFixperms, "idle": benchIdle, "jinja": benchJinja,
 		"load": benchLoad, "nodes": benchNodes, "onefile": benchOneFile, "pack": benchPack, "packs": benchPacks, "projects": benchProjects, "push": benchPush, "records": benchRecords, "rollback": benchRollback, "sls": benchSLS,
 	}
 	var l lab
