@@ -66,6 +66,9 @@ type Error struct {
 // Error returns the text.
 func (e *Error) Error() string { return e.Text }
 
+// dataOf returns the prefix of paths in the project's folder data.
+func dataOf(live string) string { return path.Dir(live) + "/data/" }
+
 // parsePath returns a path as files has it: below the folder live it is relative. says is why it is none.
 func parsePath(p, live string) (out, says string) {
 	out = path.Clean(p)
@@ -77,6 +80,8 @@ func parsePath(p, live string) (out, says string) {
 		return "", "is not the path of a file"
 	case slices.Contains(strings.Split(p, "/"), ".."):
 		return "", "must not contain .."
+	case strings.HasPrefix(out, path.Dir(live)+"/") && !strings.HasPrefix(out, dataOf(live)):
+		return "", "belongs to the server: of the project's folder only project and data are its own"
 	case !path.IsAbs(out) && (parts[0] == ".git" || parts[0] == ".salt"):
 		return "", parts[0] + " belongs to the commit"
 	}
@@ -127,7 +132,7 @@ func Parse(all *py.Dict, live string, perms []permission.Rule, at func(keys []st
 			_, secret := at([]string{Key, p, key})
 			f.Secret = f.Secret || secret
 		}
-		if perms, fail = f.permissions(perms); fail != nil {
+		if perms, fail = f.permissions(perms, live); fail != nil {
 			return nil, nil, fail
 		}
 		out = append(out, *f)
@@ -136,10 +141,15 @@ func Parse(all *py.Dict, live string, perms []permission.Rule, at func(keys []st
 }
 
 // permissions adds the rule by which fixperms keeps what the file says, unless there is a rule for its path.
-func (f *File) permissions(rules []permission.Rule) ([]permission.Rule, *Error) {
+func (f *File) permissions(rules []permission.Rule, live string) ([]permission.Rule, *Error) {
 	p := "project/" + f.Path
+	if rel, ok := strings.CutPrefix(f.Path, dataOf(live)); ok {
+		p = "data/" + rel
+	} else if path.IsAbs(f.Path) {
+		return rules, nil
+	}
 	i, found := slices.BinarySearchFunc(rules, p, func(r permission.Rule, p string) int { return strings.Compare(r.Path, p) })
-	if found || path.IsAbs(f.Path) || f.Mode+f.User+f.Group == "" {
+	if found || f.Mode+f.User+f.Group == "" {
 		return rules, nil
 	}
 	r := permission.Rule{Path: p, User: f.User, Group: f.Group}
