@@ -26,11 +26,16 @@ type Container struct {
 	Target  string   `json:"ssh,omitempty"`
 	Options []string `json:"ssh_options,omitempty"`
 	Limits  Limits   `json:"limits,omitzero"`
+	// Storage is the size of its volume, mounted at StoragePath, in bytes; 0 means none.
+	Storage int64 `json:"storage,omitempty"`
 	// Ready reports that its creation is complete; Started that it is to be running.
 	Ready   bool      `json:"ready"`
 	Started bool      `json:"started"`
 	Created time.Time `json:"created"`
 }
+
+// StoragePath is where a container has its volume.
+const StoragePath = "/storage"
 
 // Limits are what a container may use of the machine; a zero value means no limit.
 type Limits struct {
@@ -64,6 +69,9 @@ type Driver interface {
 	Address(ctx context.Context, c Container) (netip.Addr, error)
 	// Resize applies c.Limits, to a running container immediately.
 	Resize(ctx context.Context, c Container) error
+	// Storage gives the volume of a container, which has c.Storage bytes, another size; 0 removes it with its files. One that is only enlarged may be in use, unless that is
+	// fault.Busy, as this machine does not allow it; otherwise a running container is fault.Refused. The caller records the size.
+	Storage(ctx context.Context, c Container, size int64) error
 	// Snapshot stores the root file system of a stopped container under a name; it is durable on return. Restore restores it, and Forget removes it.
 	Snapshot(ctx context.Context, c Container, id string) error
 	Restore(ctx context.Context, c Container, id string) error

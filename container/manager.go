@@ -145,6 +145,41 @@ func (m Manager) Resize(ctx context.Context, name string, change func(*Limits)) 
 	})
 }
 
+// Storage gives the volume of a container another size, in bytes; 0 removes it with its files. A running container is stopped meanwhile, unless its volume is only
+// enlarged.
+func (m Manager) Storage(ctx context.Context, name string, change func(was int64) (int64, error)) (Container, error) {
+	var now Container
+	return now, m.change(name, func(c Container, d Driver) error {
+		size, err := change(c.Storage)
+		if err != nil {
+			return err
+		}
+		do := func() error {
+			if err := d.Storage(ctx, c, size); err != nil {
+				return err
+			}
+			c.Storage = size
+			return m.Store.Put(c)
+		}
+		running, err := d.Running(ctx, c)
+		stop := running && c.Target == "" && (c.Storage == 0 || size < c.Storage)
+		if err == nil && !stop {
+			err = do()
+			stop = running && c.Target == "" && fault.KindOf(err) == fault.Busy
+		}
+		if stop {
+			m.Say("stopping " + c.Name)
+			if err = d.Stop(ctx, c); err == nil {
+				err = do()
+				m.Say("starting " + c.Name)
+				err = errors.Join(err, d.Start(context.WithoutCancel(ctx), c))
+			}
+		}
+		now = c
+		return err
+	})
+}
+
 // paused calls do while a container is stopped, and starts it again if it was running.
 func (m Manager) paused(ctx context.Context, c Container, d Driver, do func() error) error {
 	running, err := d.Running(ctx, c)

@@ -22,6 +22,8 @@ type machine struct {
 	running bool
 	kept    []string
 	failAt  string
+	// busy: a volume cannot grow while the container runs.
+	busy bool
 }
 
 func (m *machine) do(what string) error {
@@ -31,6 +33,38 @@ func (m *machine) do(what string) error {
 	}
 	m.done = append(m.done, what)
 	return nil
+}
+
+// A volume is made and reduced while the container is stopped, and enlarged while it runs; what is recorded is what the driver did.
+func TestStorage(t *testing.T) {
+	d := &machine{running: true}
+	m := Manager{Store: Store{Dir: t.TempDir(), FS: vfs.OS{}}, Drivers: map[string]Driver{"fake": d}, Say: func(string) {}}
+	require.NoError(t, m.Store.Put(Container{Name: "web1", Driver: "fake", Ready: true, Started: true}))
+	set := func(size int64) error {
+		d.done = nil
+		_, err := m.Storage(t.Context(), "web1", func(int64) (int64, error) { return size, nil })
+		return err
+	}
+	recorded := func() int64 {
+		c, err := m.Store.Get("web1")
+		require.NoError(t, err)
+		return c.Storage
+	}
+	require.NoError(t, set(100))
+	require.Equal(t, []string{"stop", "storage", "start"}, d.done)
+	require.NoError(t, set(200))
+	require.Equal(t, []string{"storage"}, d.done)
+	// Where the kernel allows no growth in use, the container is stopped for it.
+	d.busy = true
+	require.NoError(t, set(250))
+	require.Equal(t, []string{"stop", "storage", "start"}, d.done)
+	require.NoError(t, set(200))
+	d.failAt = "storage"
+	require.ErrorContains(t, set(50), "power cut")
+	require.True(t, d.running, "it is started again")
+	require.Equal(t, int64(200), recorded())
+	require.NoError(t, set(0))
+	require.Zero(t, recorded())
 }
 
 func (m *machine) Create(context.Context, Container, func(string)) error { return m.do("create") }
@@ -49,6 +83,15 @@ func (m *machine) Exec(context.Context, Container, Command) (int, error) { retur
 func (m *machine) Resize(context.Context, Container) error               { return m.do("resize") }
 func (m *machine) Restore(_ context.Context, _ Container, id string) error {
 	return m.do("restore " + id)
+}
+func (m *machine) Storage(_ context.Context, c Container, size int64) error {
+	if m.running && (c.Storage == 0 || size < c.Storage) {
+		return errors.New("it runs")
+	}
+	if m.running && m.busy {
+		return fault.New(fault.Busy, "", "not while it is in use")
+	}
+	return m.do("storage")
 }
 func (m *machine) Snapshots(context.Context, Container) ([]string, error) { return m.kept, nil }
 func (m *machine) Destroy(context.Context, Container) error               { return m.do("destroy") }

@@ -118,6 +118,11 @@ func (d Driver) Resize(_ context.Context, c container.Container) error {
 	return container.NotSupported(c, "resized")
 }
 
+// Storage implements container.Driver.
+func (d Driver) Storage(_ context.Context, c container.Container, _ int64) error {
+	return container.NotSupported(c, "given a volume")
+}
+
 // Snapshot implements container.Driver.
 func (d Driver) Snapshot(_ context.Context, c container.Container, _ string) error {
 	return container.NotSupported(c, "copied")

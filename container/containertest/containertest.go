@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -73,6 +74,7 @@ func Run(t *testing.T, s Subject) {
 	}
 	s.resize(t)
 	s.snapshot(t)
+	s.storage(t)
 	require.NoError(t, s.Driver().Start(ctx, c))
 	require.Equal(t, fault.Refused, fault.KindOf(s.Driver().Destroy(ctx, c)), "one that runs is not destroyed")
 	require.NoError(t, s.Driver().Stop(ctx, c))
@@ -200,6 +202,49 @@ func (s Subject) snapshot(t *testing.T) {
 	require.Empty(t, list)
 }
 
+// storage checks a volume of a stopped container: it is made, enlarged while it is in use, reduced while it is not, and removed.
+func (s Subject) storage(t *testing.T) {
+	t.Helper()
+	ctx, c, d := t.Context(), s.Container, s.Driver()
+	require.NoError(t, d.Storage(ctx, c, 64<<20))
+	s.Container.Storage = 64 << 20
+	with := s.Container
+	s.Put(t, with)
+	require.NoError(t, d.Start(ctx, with))
+	size := func() int {
+		var n int
+		_, err := fmt.Sscan(s.Sh(t, "df --output=size -B1M "+container.StoragePath+" | tail -n 1"), &n)
+		require.NoError(t, err)
+		return n
+	}
+	small := size()
+	require.Less(t, small, 65)
+	s.Sh(t, "head -c 20000000 /dev/urandom >/storage/data; sha256sum /storage/data >/storage/sum; sync")
+	if err := d.Storage(ctx, with, 128<<20); fault.KindOf(err) == fault.Busy { // this machine allows it only while it is stopped
+		require.NoError(t, d.Stop(ctx, with))
+		require.NoError(t, d.Storage(ctx, with, 128<<20))
+		require.NoError(t, d.Start(ctx, with))
+	} else {
+		require.NoError(t, err)
+	}
+	with.Storage = 128 << 20
+	require.Greater(t, size(), small+50, "enlarged")
+	require.Equal(t, fault.Refused, fault.KindOf(d.Storage(ctx, with, 64<<20)), "not reduced while it is in use")
+	require.Equal(t, fault.Refused, fault.KindOf(d.Storage(ctx, with, 1<<50)), "there is no such machine")
+	require.NoError(t, d.Stop(ctx, with))
+	require.Equal(t, fault.Refused, fault.KindOf(d.Storage(ctx, with, 16<<20)), "it holds more than that")
+	require.NoError(t, d.Storage(ctx, with, 96<<20))
+	with.Storage = 96 << 20
+	s.Put(t, with)
+	require.NoError(t, d.Start(ctx, with))
+	s.Sh(t, "sha256sum -c /storage/sum")
+	require.Less(t, size(), 97)
+	require.Equal(t, fault.Refused, fault.KindOf(d.Storage(ctx, with, 0)), "not removed while it is in use")
+	require.NoError(t, d.Stop(ctx, with))
+	require.NoError(t, d.Storage(ctx, with, 0))
+	s.Put(t, c)
+}
+
 // machine checks that operations not supported for a machine are refused, and that Destroy does not change it.
 func (s Subject) machine(t *testing.T) {
 	t.Helper()
@@ -207,7 +252,7 @@ func (s Subject) machine(t *testing.T) {
 	resized := c
 	resized.Limits = container.Limits{Memory: 256 << 20}
 	for what, err := range map[string]error{
-		"resize": s.Driver().Resize(ctx, resized), "snapshot": s.Driver().Snapshot(ctx, c, "a"), "restore": s.Driver().Restore(ctx, c, "a"), "stop": s.Driver().Stop(ctx, c),
+		"resize": s.Driver().Resize(ctx, resized), "snapshot": s.Driver().Snapshot(ctx, c, "a"), "restore": s.Driver().Restore(ctx, c, "a"), "stop": s.Driver().Stop(ctx, c), "storage": s.Driver().Storage(ctx, c, 64<<20),
 	} {
 		require.Equal(t, fault.Refused, fault.KindOf(err), "%s: %v", what, err)
 	}

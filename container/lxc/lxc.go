@@ -15,6 +15,7 @@ import (
 	"corpus-git/container"
 	"corpus-git/container/network"
 	"corpus-git/container/rootfs"
+	"corpus-git/container/storage"
 	"corpus-git/container/system"
 	"corpus-git/internal/execx"
 	"corpus-git/internal/fault"
@@ -119,6 +120,9 @@ func (k Kind) config(c container.Container, n network.Network) string {
 	set("lxc.net.0.flags", "up")
 	set("lxc.signal.halt", "SIGRTMIN+4") // systemd(1): power off
 	set("lxc.console.logfile", k.Console(c))
+	if c.Storage > 0 { // fstab(5): a space is written as \040
+		set("lxc.mount.entry", strings.ReplaceAll(storage.Mountpoint(k.Store.Folder(c.Name)), " ", `\040`)+" "+container.StoragePath[1:]+" none bind,create=dir 0 0")
+	}
 	prefix := "lxc.cgroup."
 	if k.second() {
 		prefix = "lxc.cgroup2."

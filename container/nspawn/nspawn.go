@@ -16,6 +16,7 @@ import (
 	"corpus-git/container"
 	"corpus-git/container/network"
 	"corpus-git/container/rootfs"
+	"corpus-git/container/storage"
 	"corpus-git/container/system"
 	"corpus-git/internal/execx"
 	"corpus-git/internal/fault"
@@ -59,6 +60,9 @@ func (d Kind) Boot(ctx context.Context, c container.Container, n network.Network
 		"setsid", "-f", "sh", "-c", launch, "sh", d.pidFile(c), d.Console(c), strings.Join(groups, ":"),
 		"systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--boot", "--directory=" + rootfs.Root(d.Store.Folder(c.Name)), "--machine=" + c.Name,
 		"--network-bridge=" + n.Bridge, "--resolv-conf=off", "--timezone=off", "--link-journal=no",
+	}
+	if c.Storage > 0 { // a colon separates the paths
+		argv = append(argv, "--bind="+strings.ReplaceAll(storage.Mountpoint(d.Store.Folder(c.Name)), ":", `\:`)+":"+container.StoragePath)
 	}
 	st, err := d.Run.Run(ctx, execx.Cmd{Argv: argv, Dir: "/", Env: d.Env})
 	if err == nil && st.Exit != 0 {

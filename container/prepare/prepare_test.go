@@ -76,6 +76,7 @@ func (fakeDriver) Start(context.Context, container.Container) error             
 func (fakeDriver) Stop(context.Context, container.Container) error                 { return nil }
 func (fakeDriver) Running(context.Context, container.Container) (bool, error)      { return true, nil }
 func (fakeDriver) Resize(context.Context, container.Container) error               { return nil }
+func (fakeDriver) Storage(context.Context, container.Container, int64) error       { return nil }
 func (fakeDriver) Snapshot(context.Context, container.Container, string) error     { return nil }
 func (fakeDriver) Restore(context.Context, container.Container, string) error      { return nil }
 func (fakeDriver) Forget(context.Context, container.Container, string) error       { return nil }

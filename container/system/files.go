@@ -4,7 +4,30 @@ import (
 	"context"
 
 	"corpus-git/container"
+	"corpus-git/container/storage"
 )
+
+// volumes works on the volumes of containers.
+func (d Driver) volumes() storage.Volumes {
+	return storage.Volumes{Run: d.Run, FS: d.Store.FS, Env: d.Env}
+}
+
+// Storage implements container.Driver.
+func (d Driver) Storage(ctx context.Context, c container.Container, size int64) error {
+	folder := d.Store.Folder(c.Name)
+	if c.Storage == 0 || size < c.Storage {
+		if err := d.stopped(ctx, c); err != nil {
+			return err
+		}
+		if err := d.volumes().Unmount(ctx, folder); err != nil {
+			return err
+		}
+	}
+	if size == 0 {
+		return d.volumes().Remove(folder)
+	}
+	return d.volumes().Set(ctx, folder, c.Storage, size)
+}
 
 // Snapshot implements container.Driver.
 func (d Driver) Snapshot(ctx context.Context, c container.Container, id string) error {
@@ -35,6 +58,9 @@ func (d Driver) Snapshots(_ context.Context, c container.Container) ([]string, e
 // Destroy implements container.Driver.
 func (d Driver) Destroy(ctx context.Context, c container.Container) error {
 	if err := d.stopped(ctx, c); err != nil {
+		return err
+	}
+	if err := d.volumes().Unmount(ctx, d.Store.Folder(c.Name)); err != nil {
 		return err
 	}
 	return d.Maker.Remove(d.Store.Folder(c.Name))

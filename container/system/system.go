@@ -91,6 +91,9 @@ func (d Driver) Start(ctx context.Context, c container.Container) error {
 		if err == nil {
 			err = n.Up()
 		}
+		if err == nil && c.Storage > 0 {
+			err = d.volumes().Mount(ctx, d.Store.Folder(c.Name))
+		}
 		if err == nil {
 			err = d.Kind.Boot(ctx, c, n)
 		}
@@ -142,7 +145,12 @@ func (d Driver) failed(c container.Container) error {
 }
 
 // Stop implements container.Driver.
-func (d Driver) Stop(ctx context.Context, c container.Container) error { return d.Kind.Stop(ctx, c) }
+func (d Driver) Stop(ctx context.Context, c container.Container) error {
+	if err := d.Kind.Stop(ctx, c); err != nil {
+		return err
+	}
+	return d.volumes().Unmount(ctx, d.Store.Folder(c.Name))
+}
 
 // Running implements container.Driver.
 func (d Driver) Running(ctx context.Context, c container.Container) (bool, error) {

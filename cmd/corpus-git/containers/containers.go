@@ -65,7 +65,7 @@ func Command(s Surroundings) *cobra.Command {
 		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	cmd.PersistentFlags().StringVar(&m.dir, "dir", "", "folder of the containers (default: containers in state_dir)")
-	cmd.AddCommand(m.create(), m.list(), m.show(), m.start(), m.stop(), m.exec(), m.resize(), m.snapshot(), m.publish(), m.unpublish(), m.destroy())
+	cmd.AddCommand(m.create(), m.list(), m.show(), m.start(), m.stop(), m.exec(), m.resize(), m.storage(), m.snapshot(), m.publish(), m.unpublish(), m.destroy())
 	return cmd
 }
 
