@@ -86,7 +86,10 @@ func Start(cfg Config) (*Broker, error) {
 	b.ctx, b.stop = context.WithCancel(context.Background())
 	security := nats.Secure(&tls.Config{MinVersion: tls.VersionTLS13, RootCAs: pool})
 	if b.system, err = b.connect(systemName, cfg.Credentials.System, security); err == nil {
-		b.hub, err = b.connect(hubName, cfg.Credentials.Hub, security)
+		hub, herr := b.connect(hubName, cfg.Credentials.Hub, security)
+		b.mu.Lock()
+		b.hub, err = hub, herr
+		b.mu.Unlock()
 	}
 	if err == nil {
 		_, err = b.system.Subscribe("$SYS.ACCOUNT."+account+".DISCONNECT", b.disconnected)
@@ -133,14 +136,17 @@ func (b *Broker) connect(name, seed string, security nats.Option) (*nats.Conn, e
 // dropAll ends what runs over connections, and has all agents connect again.
 func (b *Broker) dropAll(c *nats.Conn) {
 	b.mu.Lock()
-	all := b.agents
+	all, hub := b.agents, b.hub
 	b.agents = map[string]*connection{}
 	b.mu.Unlock()
 	for _, a := range all {
 		a.end(errors.New("the connection to the NATS server was lost"))
 	}
 	if c.Opts.Name == hubName {
-		_ = c.Publish(natslink.Again, nil) // an agent that misses it finds out by its next request
+		hub = c
+	}
+	if hub != nil {
+		_ = hub.Publish(natslink.Again, nil) // where it is not connected it does this when it is; an agent that misses it finds out by its next request
 	}
 }
 
