@@ -180,7 +180,20 @@ func read(tree fs.FS, name string, into any) (ok bool, err error) {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	dec.KnownFields(true)
 	if err := dec.Decode(into); err != nil && !errors.Is(err, io.EOF) {
-		return false, fault.New(fault.Usage, path.Base(name), "%s", strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n", " "), "yaml: "))
+		return false, fault.New(fault.Usage, path.Base(name), "%s", decodeError(err))
 	}
 	return true, nil
+}
+
+// unknownField is how the YAML library names a key that the type of a file has not.
+var unknownField = regexp.MustCompile(`field (\S+) not found in type .*`)
+
+// decodeError returns the text of an error of the YAML library for people: line 3: unknown key stagse.
+func decodeError(err error) string {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	lines := strings.Split(strings.TrimPrefix(text, "unmarshal errors:\n"), "\n")
+	for i, line := range lines {
+		lines[i] = unknownField.ReplaceAllString(strings.TrimSpace(line), "unknown key $1")
+	}
+	return strings.Join(lines, "; ")
 }

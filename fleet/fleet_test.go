@@ -43,7 +43,7 @@ func TestReadNodes(t *testing.T) {
 		"nodes:\n  web[3-1]: {}":                    "not a range",
 		"nodes:\n  web[1-99999999999999999999]: {}": "not a range",
 		"nodes:\n  web[1-2]: {}\n  web2: {}":        "web2 is named twice",
-		"nodes:\n  web1: {role: [web]}":             "line 2: field role not found",
+		"nodes:\n  web1: {role: [web]}":             "line 2: unknown key role",
 		"nodes:\n  web1: {roles: [\"a, b]\"]}":      "not a valid role name",
 		"nodes: [":                                  "line 1",
 	} {
@@ -65,7 +65,7 @@ func TestReadStages(t *testing.T) {
 		"stages:\n- {name: a, parallel: 0}":                                    "parallel",
 		"stages:\n- {name: a, parallel: 101%}":                                 "parallel",
 		"stages:\n- {name: a, canary: -1}":                                     "canary",
-		"stages:\n- {name: a, canery: 1}":                                      "line 2: field canery not found",
+		"stages:\n- {name: a, canery: 1}":                                      "line 2: unknown key canery",
 		"stages:\n- {name: a, parallel: fast and more}":                        "parallel",
 		"stages:\n- {name: a, rolling: 0%}":                                    "rolling",
 		"stages:\n- {name: a, settle: 101}":                                    "settle",

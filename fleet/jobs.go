@@ -63,7 +63,7 @@ func ReadJob(text string) (d JobDocument, err error) {
 	dec := yaml.NewDecoder(bytes.NewReader([]byte(text)))
 	dec.KnownFields(true)
 	if err := dec.Decode(&d); err != nil && !errors.Is(err, io.EOF) {
-		return d, bad("%s", strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n", " "), "yaml: "))
+		return d, bad("%s", decodeError(err))
 	}
 	if len(d.Stages) == 0 {
 		return d, bad("it has no stages")

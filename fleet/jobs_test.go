@@ -66,7 +66,7 @@ func TestJobs(t *testing.T) {
 
 func TestReadJob(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "no stages", "about: x": "no stages", "stages: [{name: a, wait_for: [{}]}]": "one of tcp", "stages: [{name: a}]\nset: {a: 1}": "field set not found",
+		"": "no stages", "about: x": "no stages", "stages: [{name: a, wait_for: [{}]}]": "one of tcp", "stages: [{name: a}]\nset: {a: 1}": "unknown key set",
 		"about: \"a\\nb\"\nstages: [{name: a}]": "one line", "stages: [{name: a}]\n#" + strings.Repeat("x", 64<<10): "longer than", "on_failure: x\nstages: [{name: a}]": "on_failure",
 	} {
 		_, err := fleet.ReadJob(text)
