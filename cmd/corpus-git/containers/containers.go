@@ -382,6 +382,9 @@ func (m *containers) show() *cobra.Command {
 				fmt.Fprintf(m.Out, "system    %s\n", strings.Join(append([]string{c.Suite}, c.Packages...), " "))
 			}
 			fmt.Fprintf(m.Out, "limits    %s\ncreated   %s\n", limits(c.Limits), c.Created.Format("2006-01-02 15:04:05Z07:00"))
+			if c.Storage > 0 {
+				fmt.Fprintf(m.Out, "volume    %s at %s\n", humanize.Bytes(c.Storage), container.StoragePath)
+			}
 			for _, p := range s.Ports {
 				fmt.Fprintf(m.Out, "port      %d, published at %d\n", p.To.Port(), p.Listen)
 			}
