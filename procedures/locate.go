@@ -1,8 +1,8 @@
 package procedures
 
 import (
-	"corpus-git/internal/fault"
 	"corpus-git/procedures/extends"
+	"corpus-git/procedures/inherit"
 	"corpus-git/procedures/keyplace"
 	"corpus-git/project"
 )
@@ -26,11 +26,7 @@ func (p *Prepared) treesOf(src Sources) keyplace.Trees {
 // Explain reports what each layer sets in the configuration at a path, and where: see project.Cfg.Explain.
 func (p *Prepared) Explain(src Sources, path string, show project.Show) ([]project.Explained, error) {
 	src.local = p.local
-	trees := p.treesOf(src)
-	return p.Cfg.Explain(path, show, func(file string, keys []string) (string, int) {
-		at := keyplace.Of(fault.Pos{File: file}, keys, trees)
-		return at.File, at.Line
-	})
+	return p.inherited.Explain(inherit.Explainer{Cfg: p.Cfg, Trees: p.treesOf(src), Grains: p.grains, Generated: p.passwords.In}, path, show)
 }
 
 // Origins reports where each file of the recipe comes from.

@@ -1,11 +1,8 @@
 package project
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 
-	"corpus-git/internal/fault"
 	"corpus-git/internal/py"
 )
 
@@ -22,6 +19,8 @@ type Explained struct {
 // LayerValue is what one layer sets.
 type LayerValue struct {
 	Layer Layer `json:"layer"`
+	// Recipe is the extended recipe whose PILLAR.sample sets it: base@v1.
+	Recipe string `json:"recipe,omitempty"`
 	// Value is YAML on one line, before references are resolved.
 	Value string `json:"value"`
 	// File and Line are its position; "" and 0 if that is not known, as for a value produced by a template.
@@ -29,28 +28,25 @@ type LayerValue struct {
 	Line int    `json:"line,omitempty"`
 }
 
-// ExplainLines formats values for people: the effective one, and below it what each layer sets and where, the strongest first.
-func ExplainLines(list []Explained) (out []string) {
-	for _, v := range list {
-		out = append(out, v.Key+": "+v.Value)
-		width := 0
-		for _, l := range v.Layers {
-			width = max(width, min(len(l.Value), 60))
-		}
-		for _, l := range slices.Backward(v.Layers) {
-			at := string(l.Layer)
-			if l.File != "" {
-				at = fault.Pos{File: l.File, Line: l.Line}.String()
-			}
-			out = append(out, fmt.Sprintf("  %-*s  # %s", width, l.Value, at))
-		}
-	}
-	return out
+// LayerSetting is what one layer sets at a key, before it is formatted.
+type LayerSetting struct {
+	Layer Layer
+	// Recipe is the extended recipe whose PILLAR.sample it is, as its entry in extends.yaml; "" means another file.
+	Recipe string
+	// File is the layer's file, "" for none, and Keys are the keys in it.
+	File string
+	Keys []string
+	Line int
+	// Value is unused if a mapping is set; Tag is the YAML tag before it.
+	Value   any
+	Mapping bool
+	Tag     string
+	Secret  bool
 }
 
-// Explain returns the value at a path, or each value below it, with what every layer sets. place finds a key in the file of a layer.
-// Errors are the user's fault.
-func (c *Cfg) Explain(path string, show Show, place func(file string, keys []string) (string, int)) ([]Explained, error) {
+// Explain returns the value at a path, or each value below it, with what every layer sets. place adds the files and lines to the settings of a key, and may replace
+// a setting by several: those of the PILLAR.samples that are one layer here. Errors are the user's fault.
+func (c *Cfg) Explain(path string, show Show, place func(keys []string, all []LayerSetting) []LayerSetting) ([]Explained, error) {
 	at, err := c.at(path)
 	if err != nil {
 		return nil, err
@@ -67,14 +63,14 @@ func (c *Cfg) Explain(path string, show Show, place func(file string, keys []str
 		if l.sub == nil {
 			e.Value = inline(show.value(l, label))
 		}
+		var all []LayerSetting
 		for _, s := range l.values {
-			v := LayerValue{Layer: s.layer, Value: "{…}"}
-			if !s.mapping {
-				secret := s.layer.FromPillar() && canBeSecret(s.value) || l.declared
-				v.Value = inline(show.value(&leaf{value: s.value, layer: s.layer, secret: secret, declared: l.declared}, label))
-			}
-			if file := cfgError(s.layer, "", "").At.File; file != "" && place != nil {
-				v.File, v.Line = place(file, inFile(s.layer, keys))
+			all = append(all, LayerSetting{Layer: s.layer, File: cfgError(s.layer, "", "").At.File, Keys: inFile(s.layer, keys), Value: s.value, Mapping: s.mapping, Secret: s.layer.FromPillar() && canBeSecret(s.value)})
+		}
+		for _, s := range place(keys, all) {
+			v := LayerValue{Layer: s.Layer, Recipe: s.Recipe, Value: "{…}", File: s.File, Line: s.Line}
+			if !s.Mapping {
+				v.Value = s.Tag + inline(show.value(&leaf{value: s.Value, layer: s.Layer, secret: s.Secret || l.declared, declared: l.declared}, label))
 			}
 			e.Layers = append(e.Layers, v)
 		}

@@ -13,12 +13,9 @@ import (
 	"maps"
 
 	"corpus-git/internal/fault"
-	"corpus-git/internal/py"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/procedures/extends"
-	"corpus-git/procedures/pillar"
-	"corpus-git/procedures/recipe"
 	"corpus-git/project"
 )
 
@@ -72,6 +69,8 @@ type Recipes struct {
 	// found are the commits of the entries, for a release that has a commit.
 	found map[string]project.Commit
 	pins  extends.Pins
+	// samples are what the function that Sample returns has read, the weakest first.
+	samples []sample
 }
 
 // Read merges the recipe of a commit over those that it extends. It stores nothing.
@@ -128,41 +127,6 @@ func (in *Recipes) Notes() (out []string) {
 		out = append(out, fmt.Sprintf("extends %s, its recipe at %s", l.Parent, l.Commit.Short()))
 	}
 	return out
-}
-
-// Sample returns a function that reads PILLAR.sample of each recipe, the weakest first: mappings merge. It is nil if none has one. own is the project's own recipe.
-func (in *Recipes) Sample(data *pillar.Reader, own fs.FS) func(context.Context) (*py.Dict, error) {
-	type source struct {
-		files fs.FS
-		shown string
-	}
-	var of []source
-	for i := len(in.Layers) - 1; i >= 0; i-- {
-		of = append(of, source{in.Layers[i].Files, in.Layers[i].ID() + ":" + layout.SaltDir + "/" + layout.PillarSample})
-	}
-	of = append(of, source{own, layout.SaltDir + "/" + layout.PillarSample})
-	var has []source
-	for _, s := range of {
-		if s.files != nil && recipe.Has(s.files, layout.PillarSample) {
-			has = append(has, s)
-		}
-	}
-	if len(has) == 0 {
-		return nil
-	}
-	return func(ctx context.Context) (*py.Dict, error) {
-		out := py.NewDict()
-		for _, s := range has {
-			d, edits, err := data.Sample(ctx, s.files, layout.PillarSample, s.shown)
-			if err == nil {
-				err = extends.Merge(out, d, edits)
-			}
-			if err != nil {
-				return nil, err
-			}
-		}
-		return out, nil
-	}
 }
 
 // Keep pins the commits of the release's entries, in their repositories, so that they are kept whatever happens to their branches. It is durable on return.

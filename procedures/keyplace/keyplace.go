@@ -86,23 +86,33 @@ type Trees struct {
 	Below []Recipe
 }
 
-// Recipe is the folder .salt of a commit of another project.
+// Recipe is the folder .salt of a commit, of another project unless Name is empty.
 type Recipe struct {
 	Name  string
 	Files fs.FS
 }
 
+// Sample finds the line of a key in PILLAR.sample of the recipe; the result has no line if the key does not exist.
+func (r Recipe) Sample(keys []string) fault.Pos {
+	at := fault.Pos{File: path.Join(layout.SaltDir, layout.PillarSample)}
+	if r.Name != "" {
+		at.File = r.Name + ":" + at.File
+	}
+	text, err := fs.ReadFile(vfs.Bounded{FS: r.Files, Max: MaxSearched}, layout.PillarSample)
+	if err != nil {
+		return at
+	}
+	if at.Line = lineOf(string(text), keys); at.Line == 0 {
+		at.Line = lineOf(string(text), []string{strings.Join(keys, ".")})
+	}
+	return at
+}
+
 // below finds the line of a key in PILLAR.sample of the extended recipes.
 func (t Trees) below(keys []string) (at fault.Pos, ok bool) {
 	for _, r := range t.Below {
-		text, err := fs.ReadFile(vfs.Bounded{FS: r.Files, Max: MaxSearched}, layout.PillarSample)
-		if err != nil {
-			continue
-		}
-		for _, k := range [][]string{keys, {strings.Join(keys, ".")}} {
-			if n := lineOf(string(text), k); n > 0 {
-				return fault.Pos{File: r.Name + ":" + path.Join(layout.SaltDir, layout.PillarSample), Line: n}, true
-			}
+		if at = r.Sample(keys); at.Line > 0 {
+			return at, true
 		}
 	}
 	return fault.Pos{}, false

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"corpus-git/cmd/corpus-git/verbs/recipes"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
@@ -92,7 +93,7 @@ func (s *session) explainCfg(name project.Name, path string, show project.Show) 
 		return s.document(ExplainDocument{Version: status.Version, Project: name, Values: append([]project.Explained{}, values...)})
 	}
 	p := s.printer()
-	for _, line := range project.ExplainLines(values) {
+	for _, line := range recipes.Explained(values) {
 		p.line("%s", printable.Text(line))
 	}
 	return p.err

@@ -333,5 +333,5 @@ func (c cfg) Explain(ctx context.Context, name project.Name, key string, show pr
 	if err != nil {
 		return nil, err
 	}
-	return cfg.Explain(key, show, nil)
+	return cfg.Explain(key, show, func(_ []string, all []project.LayerSetting) []project.LayerSetting { return all })
 }

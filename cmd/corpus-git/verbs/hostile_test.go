@@ -118,5 +118,5 @@ func (c hostileCfg) Explain(ctx context.Context, name project.Name, key string, 
 	if err != nil {
 		return nil, err
 	}
-	return cfg.Explain(key, show, nil)
+	return cfg.Explain(key, show, func(_ []string, all []project.LayerSetting) []project.LayerSetting { return all })
 }

@@ -5,11 +5,14 @@ package recipes
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"corpus-git/cmd/corpus-git/verbs/nodes"
+	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
 	"corpus-git/procedures/extends"
 	"corpus-git/project"
@@ -99,8 +102,27 @@ func list(s Session, doc Document) error {
 	if len(doc.Values) > 0 {
 		p.Line("")
 	}
-	for _, line := range project.ExplainLines(doc.Values) {
+	for _, line := range Explained(doc.Values) {
 		p.Line("%s", printable.Text(line))
 	}
 	return p.Err()
+}
+
+// Explained formats values for people: the effective one, and below it what each layer sets and where, the strongest first.
+func Explained(list []project.Explained) (out []string) {
+	for _, v := range list {
+		out = append(out, v.Key+": "+v.Value)
+		width := 0
+		for _, l := range v.Layers {
+			width = max(width, min(len(l.Value), 60))
+		}
+		for _, l := range slices.Backward(v.Layers) {
+			at := string(l.Layer)
+			if l.File != "" {
+				at = fault.Pos{File: l.File, Line: l.Line}.String()
+			}
+			out = append(out, fmt.Sprintf("  %-*s  # %s", width, l.Value, at))
+		}
+	}
+	return out
 }
