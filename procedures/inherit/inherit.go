@@ -1,7 +1,7 @@
 // Package inherit merges the recipe of a project over those that it extends, from projects of this server and from URLs.
 //
 // It determines their commits for a release, and stores them: a release always keeps the same ones. Package extends reads, orders and merges the layers. It runs
-// nothing, and it never deploys a recipe.
+// nothing, and it never deploys a recipe. For explanations it knows what PILLAR.sample of each recipe sets, before they are merged.
 //
 // A crash between Read and Keep leaves nothing behind; one during Keep leaves pins that the next Keep of the project completes or removes.
 package inherit
