@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -12,9 +11,8 @@ import (
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"corpus-git/internal/fault"
+	"corpus-git/internal/strictyaml"
 	"corpus-git/layout"
 )
 
@@ -177,23 +175,8 @@ func read(tree fs.FS, name string, into any) (ok bool, err error) {
 	if len(text) > maxFile {
 		return false, fault.New(fault.Usage, name, "it is longer than %d bytes", maxFile)
 	}
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
-	if err := dec.Decode(into); err != nil && !errors.Is(err, io.EOF) {
-		return false, fault.New(fault.Usage, path.Base(name), "%s", decodeError(err))
+	if err := strictyaml.Decode(text, into); err != nil {
+		return false, fault.New(fault.Usage, path.Base(name), "%w", err)
 	}
 	return true, nil
-}
-
-// unknownField is how the YAML library names a key that the type of a file has not.
-var unknownField = regexp.MustCompile(`field (\S+) not found in type .*`)
-
-// decodeError returns the text of an error of the YAML library for people: line 3: unknown key stagse.
-func decodeError(err error) string {
-	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	lines := strings.Split(strings.TrimPrefix(text, "unmarshal errors:\n"), "\n")
-	for i, line := range lines {
-		lines[i] = unknownField.ReplaceAllString(strings.TrimSpace(line), "unknown key $1")
-	}
-	return strings.Join(lines, "; ")
 }

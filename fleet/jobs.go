@@ -1,22 +1,19 @@
 package fleet
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"corpus-git/internal/fault"
 	"corpus-git/internal/nearest"
+	"corpus-git/internal/strictyaml"
 	"corpus-git/project"
 )
 
@@ -60,10 +57,8 @@ func ReadJob(text string) (d JobDocument, err error) {
 	if len(text) > maxJob {
 		return d, bad("it is longer than %d bytes", maxJob)
 	}
-	dec := yaml.NewDecoder(bytes.NewReader([]byte(text)))
-	dec.KnownFields(true)
-	if err := dec.Decode(&d); err != nil && !errors.Is(err, io.EOF) {
-		return d, bad("%s", decodeError(err))
+	if err := strictyaml.Decode([]byte(text), &d); err != nil {
+		return d, bad("%w", err)
 	}
 	if len(d.Stages) == 0 {
 		return d, bad("it has no stages")

@@ -1,8 +1,6 @@
 package mirror
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -18,6 +16,7 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
 	"corpus-git/internal/quantity"
+	"corpus-git/internal/strictyaml"
 	"corpus-git/receive/submodule"
 )
 
@@ -96,9 +95,7 @@ func parse(name string, text []byte) (*List, error) {
 		return nil, fault.New(fault.Usage, name, "%s", printable.Line(strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n", " "), "yaml: ")))
 	}
 	l := &List{name: name}
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
-	if err := dec.Decode(l); err != nil && !errors.Is(err, io.EOF) {
+	if err := strictyaml.Decode(text, l); err != nil {
 		return bad(err)
 	}
 	var doc struct {

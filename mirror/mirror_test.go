@@ -39,7 +39,7 @@ func TestParse(t *testing.T) {
 		"files:\n- {path: a, url: 'file:///etc/passwd'}":                                                                                    "is not the URL of a file",
 		"files:\n- {path: a, url: 'https://example.org/a', sha256: abc}":                                                                    "64 hexadecimal digits",
 		"folders:\n- {path: a, from: srv}":                                                                                                  "absolute path",
-		"repos: []":                                                                                                                         "field repos not found",
+		"repos: []":                                                                                                                         "line 1: unknown key repos",
 		"repositories: 3":                                                                                                                   "cannot unmarshal",
 	} {
 		_, err := parse("repos.yaml", []byte(text))
