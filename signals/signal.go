@@ -168,8 +168,10 @@ func (s *Store) signal(ctx context.Context, found WaitStatus, g Given) (Answer, 
 	digest := g.digest()
 	for _, x := range c.Received {
 		switch {
-		case x.Name == g.Name && x.digest == digest, x.Name != g.Name && g.ID != "" && x.ID == g.ID:
+		case x.Name == g.Name && x.digest == digest:
 			return c.answer(false), nil
+		case x.Name != g.Name && g.ID != "" && x.ID == g.ID:
+			return c.again(x, g)
 		case x.Name == g.Name:
 			return Answer{}, fault.New(fault.Conflict, "signal", "the signal %s of %s has come already, and said something else", x.Name, c.Wait)
 		}
@@ -187,8 +189,8 @@ func (s *Store) signal(ctx context.Context, found WaitStatus, g Given) (Answer, 
 		g.ID = g.Name
 	}
 	// Two senders may use the same name; the second counts as a repetition.
-	if slices.ContainsFunc(c.Received, func(x Signal) bool { return x.ID == g.ID }) {
-		return c.answer(false), nil
+	if i := slices.IndexFunc(c.Received, func(x Signal) bool { return x.ID == g.ID }); i >= 0 {
+		return c.again(c.Received[i], g)
 	}
 	x := Signal{Name: g.Name, ID: g.ID, Status: g.Status, Reason: c.hide(g.Reason), By: g.By, At: s.now(), digest: digest, data: g.Data}
 	if len(x.data) == 0 {
@@ -204,6 +206,14 @@ func (s *Store) signal(ctx context.Context, found WaitStatus, g Given) (Answer, 
 	close(c.changed)
 	c.changed = make(chan struct{})
 	return c.answer(true), nil
+}
+
+// again answers a signal whose ID has come by another address: a repetition, unless one of the two is a FAILURE.
+func (c *current) again(x Signal, g Given) (Answer, error) {
+	if x.Status != g.Status {
+		return Answer{}, fault.New(fault.Conflict, "signal", "%s has signalled %s already for %s", x.ID, x.Status, c.Wait)
+	}
+	return c.answer(false), nil
 }
 
 // kept returns the data of a signal as stored: nothing if it contains a secret.

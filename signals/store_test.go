@@ -80,12 +80,16 @@ func TestASignalCountsOnce(t *testing.T) {
 	got, err := send("1", signals.Given{ID: "x", Data: []byte("1")})
 	require.NoError(t, err)
 	require.Equal(t, signals.Answer{Version: 1, Counted: true, Wait: "any", State: signals.Open, Received: 1, Count: 2, Missing: []string{"2"}}, got)
-	for name, g := range map[string]signals.Given{"1": {ID: "x", Data: []byte("1")}, "2": {ID: "x", Status: "failure"}} {
+	for name, g := range map[string]signals.Given{"1": {ID: "x", Data: []byte("1")}, "2": {ID: "x", Data: []byte("2")}} {
 		got, err = send(name, g)
 		require.NoError(t, err)
 		require.False(t, got.Counted)
 	}
 	_, err = send("1", signals.Given{ID: "x", Data: []byte("2")})
+	require.Equal(t, fault.Conflict, fault.KindOf(err))
+	_, err = send("2", signals.Given{ID: "x", Status: "failure"})
+	require.ErrorContains(t, err, "x has signalled SUCCESS already for any", "a failure is not taken for a repetition")
+	_, err = s.Signal(t.Context(), "app", "", "any", signals.Given{ID: "x", Status: "failure"})
 	require.Equal(t, fault.Conflict, fault.KindOf(err))
 	got, err = s.Signal(t.Context(), "app", "", "any", signals.Given{ID: "y"})
 	require.NoError(t, err)

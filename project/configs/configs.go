@@ -119,6 +119,11 @@ func statements() []string {
 		`CREATE TRIGGER config_deployments_unused AFTER DELETE ON config_deployments WHEN NOT EXISTS (SELECT 1 FROM config_deployments WHERE config = OLD.config)
 			BEGIN DELETE FROM configs WHERE id = OLD.config; END`,
 		`CREATE TRIGGER config_deployments_forget AFTER DELETE ON deployments BEGIN DELETE FROM config_deployments WHERE deployment = OLD.id; END`,
+		// INSERT OR REPLACE is no update and, for triggers, no deletion.
+		`CREATE TRIGGER configs_replace BEFORE INSERT ON configs WHEN EXISTS (SELECT 1 FROM configs WHERE id = NEW.id AND (grp, file, source, inputs, outputs, options) IS NOT
+			(NEW.grp, NEW.file, NEW.source, NEW.inputs, NEW.outputs, NEW.options)) BEGIN SELECT RAISE(ABORT, 'a config never changes'); END`,
+		`CREATE TRIGGER config_deployments_replace BEFORE INSERT ON config_deployments WHEN EXISTS (SELECT 1 FROM config_deployments WHERE seq = NEW.seq)
+			BEGIN SELECT RAISE(ABORT, 'what a deployment binds never changes'); END`,
 	}
 }
 

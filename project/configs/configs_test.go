@@ -50,13 +50,15 @@ func TestConfigsNeverChange(t *testing.T) {
 	require.Equal(t, c.Source, got.Source)
 
 	for statement, want := range map[string]string{
-		`UPDATE configs SET source = 'x'`:                            "a config never changes",
-		`UPDATE configs SET grp = grp`:                               "a config never changes",
-		`DELETE FROM configs`:                                        "refers to this config",
-		`UPDATE config_deployments SET server = 'x' WHERE seq = 2`:   "never changes",
-		`UPDATE config_deployments SET config = 'x' WHERE seq = 2`:   "never changes",
-		`UPDATE config_deployments SET inputs = '{}' WHERE seq = 2`:  "never changes",
-		`UPDATE config_deployments SET state = 'LOST' WHERE seq = 2`: "CHECK",
+		`UPDATE configs SET source = 'x'`:                                                                 "a config never changes",
+		`UPDATE configs SET grp = grp`:                                                                    "a config never changes",
+		`DELETE FROM configs`:                                                                             "refers to this config",
+		`UPDATE config_deployments SET server = 'x' WHERE seq = 2`:                                        "never changes",
+		`UPDATE config_deployments SET config = 'x' WHERE seq = 2`:                                        "never changes",
+		`UPDATE config_deployments SET inputs = '{}' WHERE seq = 2`:                                       "never changes",
+		`UPDATE config_deployments SET state = 'LOST' WHERE seq = 2`:                                      "CHECK",
+		`INSERT OR REPLACE INTO configs SELECT id, grp, file, 'x', inputs, outputs, options FROM configs`: "a config never changes",
+		`INSERT OR REPLACE INTO config_deployments SELECT seq, deployment, project, step, config, 'x', action, state, reason, inputs, outputs, began, ended FROM config_deployments`: "never changes",
 	} {
 		_, err := d.ExecContext(t.Context(), statement)
 		require.ErrorContains(t, err, want, statement)
