@@ -76,6 +76,12 @@ func (l *Log) Manual(what string) error {
 	return l.append([]record{r}, false)
 }
 
+// ManualStep records the same for a step that has no states, and that what names. It and what follows belong to no state of the steps before.
+func (l *Log) ManualStep(what string) error {
+	l.Enter(State{})
+	return l.Manual(what)
+}
+
 // maxListed limits how many of these changes are kept.
 const maxListed = 1000
 

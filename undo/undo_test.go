@@ -340,6 +340,7 @@ func TestActions(t *testing.T) {
 	require.NoError(t, l.After(t.Context()))
 	require.NoError(t, l.BeforeAction(t.Context(), Action{Noun: "service", Name: "web", Undo: []string{"false"}}))
 	require.NoError(t, l.Manual("cmd.run: make migrate"))
+	require.NoError(t, l.ManualStep("executable .salt/020_x"))
 	require.NoError(t, l.Close())
 	rep, err := Undo(t.Context(), m, root+"/state/undo")
 	require.NoError(t, err)
@@ -347,7 +348,7 @@ func TestActions(t *testing.T) {
 	assert.Equal(t, Report{
 		Undone: []Item{{Noun: "crontab", Name: "app", State: job}},
 		Failed: []Item{{Noun: "service", Name: "web", State: job, Why: "false: exit status 1: it would not"}},
-		Manual: []Item{{Name: "cmd.run: make migrate", State: job}},
+		Manual: []Item{{Name: "executable .salt/020_x"}, {Name: "cmd.run: make migrate", State: job}},
 	}, rep)
 	assert.Equal(t, "old\n", table)
 

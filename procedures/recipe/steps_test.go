@@ -46,8 +46,9 @@ func TestStepsRunInByteOrder(t *testing.T) {
 
 func TestStepsOfOtherTools(t *testing.T) {
 	r := files("010_a.yml", "020_b.yaml", "030_c.pp", "040_d.lines", "050_e.other", "+site.yml", "data.yaml", "inputs.yaml", "input.yml", "Outputs.yaml", "060.yamls", "+060_f.py", "+070_g", "+080_h.bin",
-		"090_i.SLS", "091_j.slss", "092_k.sql", "093_l.xml", "094_m.py", "095_n.sh")
-	for _, name := range []string{"060_f.py", "070_g", "094_m.py"} {
+		"090_i.SLS", "091_j.slss", "092_k.sql", "093_l.xml", "094_m.py", "095_n.sh", "+build", "+named", "c.pp", "named.pp", "096_o.named")
+	r["lib/parts"] = &fstest.MapFile{Data: []byte("named, named.pp, 096_o.named; *.sql")}
+	for _, name := range []string{"060_f.py", "070_g", "094_m.py", "build", "named"} {
 		r[name].Data = []byte("#!/bin/sh\n")
 	}
 	list, err := recipe.Steps(r, "lines")
@@ -65,6 +66,7 @@ func TestStepsOfOtherTools(t *testing.T) {
 	}
 	require.ElementsMatch(t, []string{
 		".salt/site.yml", ".salt/input.yml", ".salt/Outputs.yaml", ".salt/080_h.bin", ".salt/090_i.SLS", ".salt/091_j.slss", ".salt/094_m.py", ".salt/095_n.sh",
+		".salt/050_e.other", ".salt/060.yamls", ".salt/093_l.xml", ".salt/build", ".salt/c.pp",
 	}, named)
 }
 

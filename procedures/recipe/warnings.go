@@ -30,6 +30,7 @@ func Warnings(recipe fs.FS, groups ...string) ([]Warning, error) {
 	if err != nil {
 		return nil, err
 	}
+	named := &mentions{recipe: recipe}
 	for _, e := range entries {
 		fi, err := fs.Stat(recipe, e.Name())
 		if err != nil || !fi.Mode().IsRegular() {
@@ -40,7 +41,7 @@ func Warnings(recipe fs.FS, groups ...string) ([]Warning, error) {
 			continue
 		}
 		if _, runs := stepOf(recipe, e.Name(), fi.Mode(), groups); !runs && !special(e.Name()) {
-			if why := noStep(recipe, e.Name(), fi.Mode(), groups); why != "" {
+			if why := noStep(recipe, e.Name(), fi.Mode(), groups, named); why != "" {
 				warn(e.Name(), "%s", why)
 			}
 		}
@@ -92,11 +93,14 @@ func meantSchema(file string) string {
 }
 
 // noStep returns why a file that looks like a step is not one; "" if it does not look like one.
-func noStep(recipe fs.FS, file string, mode fs.FileMode, groups []string) string {
+func noStep(recipe fs.FS, file string, mode fs.FileMode, groups []string, named *mentions) string {
 	executable, end := mode&0o111 != 0, ending(file)
 	if file[0] < '0' || file[0] > '9' {
-		if tool := toolOf("0"+file, groups); executable && tool != "" {
+		switch tool := toolOf("0"+file, groups); {
+		case executable && tool != "", tool == ToolPuppet && !named.has(file):
 			return fmt.Sprintf("it does not run: the name of a step of %s begins with a digit", tool)
+		case executable && tool == "" && file[0] != '.' && isProgram(recipe, file) && !named.has(file):
+			return "it does not run: the name of a step begins with a digit, and no other file of .salt names it"
 		}
 		return ""
 	}
@@ -107,8 +111,34 @@ func noStep(recipe fs.FS, file string, mode fs.FileMode, groups []string) string
 		return "it is executable but not a step: it does not begin with #!"
 	case meant != "":
 		return fmt.Sprintf("files with the extension .%s do not run: did you mean .%s?", end, meant)
+	case end != "" && !named.has(file):
+		return fmt.Sprintf("it does not run: the server has no tool for files with the extension .%s, and no other file of .salt names it", end)
 	}
 	return ""
+}
+
+// mentions finds files that another file of the recipe names, by name or with a pattern for the extension: that one uses them.
+type mentions struct {
+	recipe fs.FS
+	texts  []string
+	looked int
+}
+
+// maxMentions limits how many files are searched for; the rest count as named.
+const maxMentions = 100
+
+func (m *mentions) has(file string) bool {
+	own, err := fs.ReadFile(m.recipe, file)
+	if m.looked++; err != nil || m.looked > maxMentions {
+		return true
+	}
+	if m.texts == nil {
+		m.texts = TextsOf(m.recipe)
+	}
+	end := path.Ext(file)
+	return slices.ContainsFunc(m.texts, func(text string) bool {
+		return text != string(own) && (strings.Contains(text, file) || end != "" && strings.Contains(text, "*"+end))
+	})
 }
 
 // suggestExtension returns the extension of steps that was probably meant, "" for an unrelated one (.sql and .xml are not steps).

@@ -79,7 +79,7 @@ func (s Script) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.S
 	if in.Test {
 		state.Outcome, state.Changed = sls.WouldChange, true
 		state.Comment = "The script would have been executed"
-	} else if err := in.Undo.Manual("executable " + shown); err != nil {
+	} else if err := in.Undo.ManualStep("executable " + shown); err != nil {
 		return res, err
 	} else if err := s.run(ctx, in, sink, id, cfg+"\n", &state); err != nil {
 		return res, err

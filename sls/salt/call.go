@@ -100,7 +100,7 @@ func (s *Call) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.St
 	args := []string{"state.sls", in.SLS, "concurrent=True"}
 	if in.Test {
 		args = append(args, "test=True")
-	} else if err := in.Undo.Manual("what Salt changed in " + f.Display()); err != nil {
+	} else if err := in.Undo.ManualStep("what Salt changed in " + f.Display()); err != nil {
 		return nil, err
 	}
 	out, err := s.call(ctx, in, sink, args...)

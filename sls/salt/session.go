@@ -111,7 +111,7 @@ func (s *Session) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls
 	}
 	res := &sls.StepResult{SLS: in.SLS, File: f.Display(), Runner: s.Name(), Started: in.Host.Now()}
 	if !in.Test {
-		if err := in.Undo.Manual("what Salt changed in " + f.Display()); err != nil {
+		if err := in.Undo.ManualStep("what Salt changed in " + f.Display()); err != nil {
 			return nil, err
 		}
 	}

@@ -55,6 +55,14 @@ func (p Program) Check(ctx context.Context, in *sls.Input) (*sls.Checked, error)
 	return &sls.Checked{SLS: in.SLS, File: shown(in), Runner: p.Name()}, nil
 }
 
+// ended is the result of a program of the operator, which must report the end of each state that it reports the beginning of.
+func (s *states) ended(program string, exit int, tail string) *sls.StepResult {
+	if exit == 0 && s.current != "" {
+		return s.end(true, fmt.Sprintf("%s ended without reporting how the state %s ended", program, s.current))
+	}
+	return s.end(exit != 0, fmt.Sprintf("%s ended with exit status %d\n%s", program, exit, tail))
+}
+
 // Apply implements Runner.
 func (p Program) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.StepResult, error) {
 	if err := manual(in, p.Group); err != nil {
@@ -85,5 +93,5 @@ func (p Program) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.
 		})
 		return s.end(false, ""), nil
 	}
-	return s.end(exit != 0, fmt.Sprintf("%s ended with exit status %d\n%s", p.Path, exit, tail)), nil
+	return s.ended(p.Path, exit, tail), nil
 }

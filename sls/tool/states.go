@@ -144,7 +144,7 @@ func manual(in *sls.Input, what string) error {
 	if in.Test {
 		return nil
 	}
-	if err := in.Undo.Manual(what + " " + shown(in)); err != nil {
+	if err := in.Undo.ManualStep(what + " " + shown(in)); err != nil {
 		return fault.New(fault.KindOf(err), "run "+shown(in), "%w", err)
 	}
 	return nil

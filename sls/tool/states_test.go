@@ -83,6 +83,22 @@ func TestLinesOfPrograms(t *testing.T) {
 	require.Empty(t, s.res.States, "these are output")
 }
 
+// A state whose end is missing must not pass for one that had nothing to do.
+func TestStateWithoutAnEnd(t *testing.T) {
+	s := newStates(input(t, false), sls.Discard{}, "lines")
+	s.line(sls.Stdout, `{"state": "a", "begins": true}`)
+	s.line(sls.Stdout, `{"state": "a", "status": "ok"}`)
+	s.line(sls.Stdout, `{"state": "b", "begins": true}`)
+	res := s.ended("run", 0, "")
+	require.Len(t, res.States, 2)
+	require.Equal(t, "run ended without reporting how the state b ended", res.Failed().Comment)
+
+	s = newStates(input(t, false), sls.Discard{}, "lines")
+	s.line(sls.Stdout, `{"state": "a", "begins": true}`)
+	s.line(sls.Stdout, `{"state": "a", "status": "ok"}`)
+	require.True(t, s.ended("run", 0, "").OK())
+}
+
 // A tool that fails and reports nothing must not pass for one that had nothing to do.
 func TestFailureWithoutStates(t *testing.T) {
 	s := newStates(input(t, false), sls.Discard{}, "lines")
