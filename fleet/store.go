@@ -195,17 +195,21 @@ func (s *Store) Drain(ctx context.Context, name string, drained bool) (changed b
 	return true, err
 }
 
+// Removable refuses a node that is unknown, or that a project is assigned to.
+func (s *Store) Removable(ctx context.Context, name string) error {
+	if _, err := s.Get(ctx, name); err != nil {
+		return err
+	}
+	return s.vacant(ctx, name)
+}
+
 // Remove removes a node from the table. What is deployed there stays. A node that a project is assigned to is fault.Refused. It is durable on
 // return.
 func (s *Store) Remove(ctx context.Context, name string) error {
-	_, err := s.Get(ctx, name)
-	if err == nil {
-		err = s.vacant(ctx, name)
-	}
-	if err != nil {
+	if err := s.Removable(ctx, name); err != nil {
 		return err
 	}
-	_, err = s.db.ExecContext(ctx, `DELETE FROM nodes WHERE name = ?`, name)
+	_, err := s.db.ExecContext(ctx, `DELETE FROM nodes WHERE name = ?`, name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}

@@ -1,4 +1,4 @@
-// Package kv stores keys with values for the projects of this server and the nodes that it deploys to: values that are set from outside of a deployment, and the registered services.
+// Package kv stores keys with values for the projects of this server and the nodes that it deploys to: values that are set from outside of a deployment, the registered services, and the facts that nodes report.
 //
 // It owns the table, the names of keys, and their revisions. It never decides who may read or write, nor what follows from a change; kv/watch decides when a project is applied again.
 //

@@ -31,9 +31,9 @@ func Owner(key string) project.Name {
 // maxSeen limits the keys that a project sees, in bytes.
 const maxSeen = 512 << 10
 
-// Visible returns the values that the steps of a project see: its own, those for all projects, and the services. More than 512 KiB is
-// fault.Refused.
-func (s *Store) Visible(ctx context.Context, name project.Name) (map[string]string, error) {
+// Visible returns the values that the steps of a project see: its own, those for all projects, the services, and the facts of these nodes, which are those of the
+// project. Facts of more than 256 KiB are left out; other keys of more than 512 KiB are fault.Refused.
+func (s *Store) Visible(ctx context.Context, name project.Name, nodes ...string) (map[string]string, error) {
 	out, size := map[string]string{}, 0
 	for _, prefix := range []string{Projects + string(name) + "/", Shared, Services} {
 		list, err := s.List(ctx, prefix)
@@ -47,5 +47,5 @@ func (s *Store) Visible(ctx context.Context, name project.Name) (map[string]stri
 			out[e.Key] = e.Value
 		}
 	}
-	return out, nil
+	return out, s.facts(ctx, nodes, out)
 }

@@ -109,24 +109,30 @@ func (s *Store) Set(ctx context.Context, p Put) (revision int64, err error) {
 		}
 		if !there {
 			n := 0
-			if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM kv WHERE deleted = 0`).Scan(&n); err != nil {
+			if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM kv WHERE deleted = 0 AND (key < ? OR key >= ?)`, Nodes, Nodes+"\x7f").Scan(&n); err != nil {
 				return err
 			}
 			if n >= maxKeys {
 				return fault.New(fault.Refused, "kv set", "there are %d keys already", n)
 			}
 		}
-		if revision, err = next(ctx, tx); err != nil {
-			return err
-		}
-		_, err = tx.ExecContext(ctx, `INSERT INTO kv (key, value, revision, deleted, changed, expires, by) VALUES (?, ?, ?, 0, ?, ?, ?)
-			ON CONFLICT (key) DO UPDATE SET value = excluded.value, revision = excluded.revision, deleted = 0, changed = excluded.changed, expires = excluded.expires, by = excluded.by`,
-			p.Key, p.Value, revision, now.UnixNano(), until, p.By)
+		revision, err = s.put(ctx, tx, p, until)
 		return err
 	})
 	if err == nil && !same {
 		s.wakeWaiters()
 	}
+	return revision, err
+}
+
+// put stores a key with a new revision.
+func (s *Store) put(ctx context.Context, tx *sql.Tx, p Put, until int64) (revision int64, err error) {
+	if revision, err = next(ctx, tx); err != nil {
+		return 0, err
+	}
+	_, err = tx.ExecContext(ctx, `INSERT INTO kv (key, value, revision, deleted, changed, expires, by) VALUES (?, ?, ?, 0, ?, ?, ?)
+		ON CONFLICT (key) DO UPDATE SET value = excluded.value, revision = excluded.revision, deleted = 0, changed = excluded.changed, expires = excluded.expires, by = excluded.by`,
+		p.Key, p.Value, revision, s.now().UnixNano(), until, p.By)
 	return revision, err
 }
 
@@ -263,7 +269,11 @@ func (s *Store) Get(ctx context.Context, key string) (e Entry, ok bool, err erro
 
 // List returns the keys that begin with a prefix, in byte order.
 func (s *Store) List(ctx context.Context, prefix string) ([]Entry, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT `+columns+` FROM kv WHERE deleted = 0 AND (expires = 0 OR expires > ?) AND key >= ? AND key < ? ORDER BY key`, s.now().UnixNano(), prefix, prefix+"\x7f") // keys are ASCII
+	return s.list(ctx, s.db, prefix)
+}
+
+func (s *Store) list(ctx context.Context, q querier, prefix string) ([]Entry, error) {
+	rows, err := q.QueryContext(ctx, `SELECT `+columns+` FROM kv WHERE deleted = 0 AND (expires = 0 OR expires > ?) AND key >= ? AND key < ? ORDER BY key`, s.now().UnixNano(), prefix, prefix+"\x7f") // keys are ASCII
 	if err != nil {
 		return nil, err
 	}

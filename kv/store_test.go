@@ -1,7 +1,9 @@
 package kv_test
 
 import (
+	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -193,4 +195,50 @@ func TestElect(t *testing.T) {
 	}
 	_, _, err := s.Elect(t.Context(), "app", nil)
 	require.Equal(t, fault.Refused, fault.KindOf(err))
+}
+
+// The facts of a node are changed only where they differ, go with the node, and are seen by the projects of that node only.
+func TestFacts(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "x.db"), &clock{at: time.Unix(1000, 0)})
+	ctx := t.Context()
+	require.NoError(t, s.SetFacts(ctx, "web1", map[string]string{"os": "Debian", "cpus": "4", "not a key": "x"}))
+	require.NoError(t, s.SetFacts(ctx, "web10", map[string]string{"os": "Ubuntu"}))
+	before, err := s.Revision(ctx)
+	require.NoError(t, err)
+	require.EqualValues(t, 3, before)
+	require.NoError(t, s.SetFacts(ctx, "web1", map[string]string{"os": "Debian", "cpus": "4"}))
+	after, err := s.Revision(ctx)
+	require.NoError(t, err)
+	require.Equal(t, before, after, "reported again, nothing changes")
+	require.NoError(t, s.SetFacts(ctx, "web1", map[string]string{"os": "Debian", "mem": "8"}))
+	changed, _, err := s.Since(ctx, before)
+	require.NoError(t, err)
+	require.Len(t, changed, 2, "one was set, one deleted")
+
+	seen, err := s.Visible(ctx, "app", "web1")
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"nodes/web1/facts/os": "Debian", "nodes/web1/facts/mem": "8"}, seen)
+	seen, err = s.Visible(ctx, "app")
+	require.NoError(t, err)
+	require.Empty(t, seen)
+
+	require.NoError(t, s.SetFacts(ctx, "web1", nil))
+	left, err := s.List(ctx, kv.Nodes)
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	require.Equal(t, "nodes/web10/facts/os", left[0].Key)
+
+	many := map[string]string{}
+	for i := range 101 {
+		many[fmt.Sprint("f", i)] = "x"
+	}
+	require.Equal(t, fault.Refused, fault.KindOf(s.SetFacts(ctx, "web1", many)))
+	// Too many to see: none is, and the deployment goes on.
+	require.NoError(t, s.SetFacts(ctx, "web1", map[string]string{"a": strings.Repeat("x", 60<<10), "b": strings.Repeat("x", 60<<10), "c": strings.Repeat("x", 60<<10)}))
+	require.NoError(t, s.SetFacts(ctx, "web2", map[string]string{"a": strings.Repeat("x", 60<<10), "b": strings.Repeat("x", 60<<10)}))
+	seen, err = s.Visible(ctx, "app", "web1", "web2")
+	require.NoError(t, err)
+	require.Empty(t, seen)
+	require.Equal(t, fault.Refused, fault.KindOf(kv.CheckWritable("kv set", "nodes/web1/facts/os")))
+	require.NoError(t, kv.CheckWritable("kv set", "shared/nodes/x"))
 }

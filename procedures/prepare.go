@@ -302,7 +302,7 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 			return nil, fault.New(fault.Internal, "outputs of earlier stages", "%w", err)
 		}
 	}
-	if p.kv, err = t.Keys.Setter(ctx, d.Project); err != nil {
+	if p.kv, err = t.Keys.Setter(ctx, d.Project, members); err != nil {
 		return nil, err
 	}
 	if p.classes, err = p.inherited.Classes(); err != nil && holds {

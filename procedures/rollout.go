@@ -82,7 +82,7 @@ func (e *Env) rollout(ctx context.Context) (*fleet.Rollout, error) {
 	}
 	r := e.Tools.Fleet.Rollout(e.Deployment, e.Prepared.Rollout, known)
 	r.Emit = func(ev event.Event) { e.Report.Append(ev) }
-	r.Hub, r.AllowMissing, r.KV = hub{e}, e.Deployment.AllowMissing, e.Tools.Keys.Of(e.Deployment.Project)
+	r.Hub, r.AllowMissing, r.KV = hub{e}, e.Deployment.AllowMissing, e.Tools.Keys.Of(e.Deployment.Project, e.Prepared.nodes...)
 	e.roll = r
 	return r, nil
 }
@@ -134,7 +134,7 @@ const askLimit = 10 * time.Second
 // Ask implements fleet.Hub.
 func (h hub) Ask(ctx context.Context, w fleet.Wait) (string, error) {
 	if w.Key != "" {
-		return h.e.Tools.Keys.Unmet(ctx, h.e.Deployment.Project, w.Key, w.Is)
+		return h.e.Tools.Keys.Unmet(ctx, h.e.Deployment.Project, h.e.Prepared.nodes, w.Key, w.Is)
 	}
 	c := project.NewCheck(project.CheckCommand, w.Command)
 	switch {

@@ -121,7 +121,7 @@ func (p *Prepared) host(t *Tools, d project.Deployment) *host.Host {
 func (p *Prepared) inputFor(t *Tools, d project.Deployment, r *recipe.Recipe, s recipe.Step, mode sls.Mode, cfg *stepCfg) *sls.Input {
 	in := &sls.Input{
 		SLS: s.SLS(d.Project), Roots: t.roots(d.Project, r, p.others), Cfg: cfg.value, Changed: cfg.changed, Pillar: cfg.over(p.pillar), Grains: p.grains,
-		Opts: py.NewDict("id", t.facts(d.Project, p.grains).MinionID), Host: p.host(t, d), Mode: mode, Passwords: p.passwords, KV: t.Keys.Of(d.Project),
+		Opts: py.NewDict("id", t.facts(d.Project, p.grains).MinionID), Host: p.host(t, d), Mode: mode, Passwords: p.passwords, KV: t.Keys.Of(d.Project, p.nodes...),
 		Plan: d.Trigger == project.TriggerPlan, Locations: py.NewDict("resetperms", t.State.ResetPerms()), Projects: t.Root.Projects(),
 	}
 	if s.Tool == recipe.ToolFiles {

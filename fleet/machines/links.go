@@ -38,7 +38,8 @@ func (f *Fleet) Attach(ctx context.Context, name string, valid func() error, in 
 	if err := valid(); err != nil { // after taking the pool: revoking the key from here on drops it
 		return err
 	}
-	f.meet(name)
+	f.meet(name, 1)
+	defer f.meet(name, -1)
 	select {
 	case p.free <- l:
 	case <-p.dropped:
@@ -116,14 +117,24 @@ func (f *Fleet) dialWait(name string) time.Duration {
 	return max(dialTimeout, time.Until(f.Started.Add(firstDialTimeout)))
 }
 
-// meet notes that a node's agent has come.
-func (f *Fleet) meet(name string) {
+// meet notes that a node's agent has come, and by how many its streams have changed.
+func (f *Fleet) meet(name string, streams int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.met == nil {
-		f.met = map[string]bool{}
+		f.met, f.attached = map[string]bool{}, map[string]int{}
 	}
 	f.met[name] = true
+	if f.attached[name] += streams; f.attached[name] <= 0 {
+		delete(f.attached, name)
+	}
+}
+
+// Connected reports whether a node's agent is connected to this process.
+func (f *Fleet) Connected(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.attached[name] > 0
 }
 
 // dial takes a stream of a node's agent.

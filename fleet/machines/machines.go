@@ -45,6 +45,8 @@ type Fleet struct {
 	State   layout.State
 	// Elect elects the leaders of projects.
 	Elect fleet.Elect
+	// Facts keeps the facts of a node where steps can read them, none to delete them.
+	Facts func(ctx context.Context, node string, facts map[string]string) error
 	// Signer signs programs for agents.
 	Signer func() (ssh.Signer, error)
 	// Offer, where it is not nil, has ssh(1) find the private keys that its options name, before a node is reached with these options.
@@ -58,6 +60,10 @@ type Fleet struct {
 	links  map[string]*pool
 	// met are the nodes whose agents have come since Started.
 	met map[string]bool
+	// attached counts the streams of agents, by node.
+	attached map[string]int
+	// reports keeps facts from being set for a node that is being removed.
+	reports sync.Mutex
 	// leased is the revision of this process's lease, 0 before its first order.
 	leased int64
 	// stopped is closed by Detach.

@@ -9,28 +9,33 @@ import (
 	"slices"
 	"strings"
 
+	"corpus-git/fleet"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/py"
 	"corpus-git/kv"
 	"corpus-git/project"
 )
 
-// Source returns the values that a project sees, by key; nil means none.
-type Source func(ctx context.Context, name project.Name) (map[string]string, error)
+// Source returns the values that a project with these nodes sees, by key; nil means none.
+type Source func(ctx context.Context, name project.Name, nodes ...string) (map[string]string, error)
 
-// Of returns a function that returns the values that a project sees.
-func (s Source) Of(name project.Name) func(context.Context) (map[string]string, error) {
+// Of returns a function that returns the values that a project with these nodes sees.
+func (s Source) Of(name project.Name, nodes ...fleet.Member) func(context.Context) (map[string]string, error) {
 	return func(ctx context.Context) (map[string]string, error) {
 		if s == nil {
 			return nil, nil
 		}
-		return s(ctx, name)
+		names := make([]string, len(nodes))
+		for i, n := range nodes {
+			names[i] = n.Name
+		}
+		return s(ctx, name, names...)
 	}
 }
 
 // Into sets cfg.kv: the project's own keys without their prefix, and the others by their full names.
-func (s Source) Into(ctx context.Context, name project.Name, cfg *py.Dict) error {
-	all, err := s.Of(name)(ctx)
+func (s Source) Into(ctx context.Context, name project.Name, nodes []fleet.Member, cfg *py.Dict) error {
+	all, err := s.Of(name, nodes...)(ctx)
 	if err != nil {
 		return err
 	}
@@ -44,11 +49,11 @@ func (s Source) Into(ctx context.Context, name project.Name, cfg *py.Dict) error
 
 // Unmet returns what is missing for a key that is waited for, "" if it exists and, if is is not "", has the value is. A key that the
 // project can't see is fault.Refused.
-func (s Source) Unmet(ctx context.Context, name project.Name, key, is string) (string, error) {
-	if owner := kv.Owner(key); owner != "" && owner != name || owner == "" && !strings.HasPrefix(key, kv.Shared) && !strings.HasPrefix(key, kv.Services) {
-		return "", fault.New(fault.Refused, "", "%s cannot read the key %s", name, key).WithHint("it can read keys below  %s%s/ , %s and %s", kv.Projects, name, kv.Shared, kv.Services)
+func (s Source) Unmet(ctx context.Context, name project.Name, nodes []fleet.Member, key, is string) (string, error) {
+	if owner := kv.Owner(key); owner != "" && owner != name || owner == "" && !strings.HasPrefix(key, kv.Shared) && !strings.HasPrefix(key, kv.Services) && !slices.ContainsFunc(nodes, func(n fleet.Member) bool { return strings.HasPrefix(key, kv.Nodes+n.Name+"/") }) {
+		return "", fault.New(fault.Refused, "", "%s cannot read the key %s", name, key).WithHint("it can read keys below  %s%s/ , %s and %s, and the facts of its nodes", kv.Projects, name, kv.Shared, kv.Services)
 	}
-	all, err := s.Of(name)(ctx)
+	all, err := s.Of(name, nodes...)(ctx)
 	v, ok := all[key]
 	switch {
 	case err != nil:
@@ -63,7 +68,7 @@ func (s Source) Unmet(ctx context.Context, name project.Name, key, is string) (s
 
 // Setter sets cfg.kv to what the project sees when it is called. An error while reading now is returned; after a later error cfg.kv is not
 // set, and a template that reads it fails.
-func (s Source) Setter(ctx context.Context, name project.Name) (func(cfg *py.Dict), error) {
+func (s Source) Setter(ctx context.Context, name project.Name, nodes []fleet.Member) (func(cfg *py.Dict), error) {
 	ctx = context.WithoutCancel(ctx)
-	return func(cfg *py.Dict) { _ = s.Into(ctx, name, cfg) }, s.Into(ctx, name, py.NewDict())
+	return func(cfg *py.Dict) { _ = s.Into(ctx, name, nodes, cfg) }, s.Into(ctx, name, nodes, py.NewDict())
 }

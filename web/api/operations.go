@@ -55,6 +55,7 @@ func (a *API) register() {
 	a.runs()
 	a.jobs()
 	a.rollouts()
+	a.nodes()
 	a.archives()
 	a.units()
 	a.waits()

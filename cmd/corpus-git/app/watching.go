@@ -78,11 +78,11 @@ func (c *core) machineAddress() string {
 }
 
 // visibleKeys returns the keys that the steps of a project can read; on a node those sent by its hub.
-func (c *core) visibleKeys(ctx context.Context, name project.Name) (map[string]string, error) {
+func (c *core) visibleKeys(ctx context.Context, name project.Name, nodes ...string) (map[string]string, error) {
 	if p, err := c.registry.Get(ctx, name); err == nil && p.Node != nil {
 		return p.Node.KV, nil
 	}
-	return c.kv.Visible(ctx, name)
+	return c.kv.Visible(ctx, name, nodes...)
 }
 
 // wentLive implements pipeline.Config.OnLive.

@@ -582,6 +582,39 @@ type Maintenance struct {
 	Version      int64        `json:"version"`
 }
 
+// Node is a schema of the document.
+type Node struct {
+	Added      time.Time         `json:"added"`
+	AddedBy    string            `json:"added_by,omitzero"`
+	Addresses  []string          `json:"addresses,omitzero"`
+	Agent      bool              `json:"agent,omitzero"`
+	Connected  bool              `json:"connected,omitzero"`
+	Drained    bool              `json:"drained,omitzero"`
+	Facts      map[string]string `json:"facts,omitzero"`
+	HostKeys   []string          `json:"host_keys,omitzero"`
+	Name       string            `json:"name"`
+	Projects   []NodeProject     `json:"projects,omitzero"`
+	Release    string            `json:"release,omitzero"`
+	Root       string            `json:"root,omitzero"`
+	Seen       time.Time         `json:"seen,omitzero"`
+	SSH        string            `json:"ssh,omitzero"`
+	SSHOptions []string          `json:"ssh_options,omitzero"`
+}
+
+// NodeProject is a schema of the document.
+type NodeProject struct {
+	Deployment string   `json:"deployment,omitzero"`
+	Project    string   `json:"project"`
+	Roles      []string `json:"roles,omitzero"`
+	State      string   `json:"state,omitzero"`
+}
+
+// Nodes is a schema of the document.
+type Nodes struct {
+	Nodes   []Node `json:"nodes"`
+	Version int64  `json:"version"`
+}
+
 // NotificationTest is a schema of the document.
 type NotificationTest struct {
 	Delivery Delivery `json:"delivery"`
@@ -1141,6 +1174,18 @@ func (c *Client) AddKey(ctx context.Context, body *AddKeyBody, options ...Option
 // RemoveKey: Remove an SSH key (DELETE /keys/{key}).
 func (c *Client) RemoveKey(ctx context.Context, key string, options ...Option) (out Text, err error) {
 	err = c.do(ctx, "DELETE", "/keys/"+url.PathEscape(key), nil, &out, options)
+	return out, err
+}
+
+// ListNodes: List the nodes, with what they reported and their projects (GET /nodes).
+func (c *Client) ListNodes(ctx context.Context, options ...Option) (out Nodes, err error) {
+	err = c.do(ctx, "GET", "/nodes", nil, &out, options)
+	return out, err
+}
+
+// GetNode: Show a node (GET /nodes/{node}).
+func (c *Client) GetNode(ctx context.Context, node string, options ...Option) (out Nodes, err error) {
+	err = c.do(ctx, "GET", "/nodes/"+url.PathEscape(node), nil, &out, options)
 	return out, err
 }
 

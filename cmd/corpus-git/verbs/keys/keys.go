@@ -46,6 +46,7 @@ type Session struct {
 func Command(s Session) *cobra.Command {
 	c := s.Group("kv", "Manage keys that steps can read and projects can watch", get(s), set(s), del(s), list(s), watch(s), registers(s))
 	c.Long = "Keys below projects/NAME/ belong to a project and require configure permission. Keys below shared/ and services/ are visible to all projects and require an administrator.\n" +
+		"Keys below nodes/ are the facts that nodes report; they are read-only.\n" +
 		"Steps read keys with cfg.kv and salt['kv.get'] (docs/guide/kv.md). Do not store secrets in keys; use the pillar."
 	return c
 }
@@ -119,6 +120,9 @@ func set(s Session) *cobra.Command {
 			if err == nil {
 				err = s.may("kv set", args[0])
 			}
+			if err == nil {
+				err = kv.CheckWritable("kv set", args[0])
+			}
 			if err != nil {
 				return err
 			}
@@ -142,10 +146,14 @@ func del(s Session) *cobra.Command {
 	c := &cobra.Command{
 		Use: "delete KEY", Short: "Delete a key", Args: s.Exactly("KEY"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := s.may("kv delete", args[0]); err != nil {
+			err := s.may("kv delete", args[0])
+			if err == nil {
+				err = kv.CheckWritable("kv delete", args[0])
+			}
+			if err != nil {
 				return err
 			}
-			err := s.KV.Delete(s.Context, args[0], only())
+			err = s.KV.Delete(s.Context, args[0], only())
 			return s.Audited(audit.Entry{Action: "kv delete", Project: string(kv.Owner(args[0])), Object: args[0]}, err)
 		},
 	}

@@ -29,6 +29,10 @@ type Fleet interface {
 	Assign(ctx context.Context, of project.Name, node string) (changed bool, err error)
 	// History returns the rollouts of a project, of all for "", the newest first.
 	History(ctx context.Context, name project.Name) ([]*fleet.Progress, error)
+	// Assignments returns the nodes that projects are assigned to.
+	Assignments(ctx context.Context) (map[project.Name]string, error)
+	// Connected reports whether a node's agent is connected.
+	Connected(name string) bool
 	// Attach offers a stream of a node's agent whose key valid finds good, and returns when it is not needed any more.
 	Attach(ctx context.Context, name string, valid func() error, in io.Reader, out io.Writer) error
 	// RecordReport records what a node reports of itself.

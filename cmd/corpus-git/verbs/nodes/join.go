@@ -15,14 +15,6 @@ import (
 	"corpus-git/internal/quantity"
 )
 
-// transport describes, for people, how a node is reached.
-func transport(n fleet.Node) string {
-	if n.Agent {
-		return "dials in"
-	}
-	return n.Target
-}
-
 // principal is who a node's agent logs in as; tokenKey and agentKey are the names of its two keys.
 func principal(node string) string { return "node-" + node }
 func tokenKey(node string) string  { return principal(node) + "-token" }

@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"corpus-git/internal/audit"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
+	"corpus-git/project/status"
 )
 
 // NodeCommand returns the verb node.
@@ -58,12 +60,6 @@ func nodeAdd(s Session) *cobra.Command {
 	return c
 }
 
-// NodesDocument is what node list --json prints.
-type NodesDocument struct {
-	Version int          `json:"version"`
-	Nodes   []fleet.Node `json:"nodes"`
-}
-
 func nodeList(s Session) *cobra.Command {
 	c := &cobra.Command{
 		Use: "list", Short: "List the nodes", Args: s.Exactly(),
@@ -71,19 +67,27 @@ func nodeList(s Session) *cobra.Command {
 			if err := s.Admin("node list", ""); err != nil {
 				return err
 			}
-			list, err := s.Fleet.List(s.Context)
+			known, err := s.Fleet.List(s.Context)
+			if err != nil {
+				return err
+			}
+			list, err := inventory(s, known)
 			if err != nil {
 				return err
 			}
 			if s.JSON() {
-				return s.Document(NodesDocument{Version: 1, Nodes: append([]fleet.Node{}, list...)})
+				return s.Document(status.Nodes{Version: 1, Nodes: list})
 			}
 			p := s.Printer()
 			if len(list) == 0 {
 				p.Line("no nodes yet:  corpus-git node add NAME --ssh USER@HOST")
 			}
 			for _, n := range list {
-				p.Line("%-20s %-30s %s", n.Name, printable.Text(transport(n)), map[bool]string{true: "drained"}[n.Drained])
+				version, drained := cmp.Or(n.Release, "-"), ""
+				if n.Drained {
+					drained = "  drained"
+				}
+				p.Line("%-20s %-30s %-12s %s%s", n.Name, printable.Text(connection(n)), printable.Text(version), cmp.Or(printable.Text(roles(n)), "-"), drained)
 			}
 			return p.Err()
 		},
@@ -98,36 +102,52 @@ func nodeShow(s Session) *cobra.Command {
 			if err := s.Admin("node show", args[0]); err != nil {
 				return err
 			}
-			n, err := s.Fleet.Get(s.Context, args[0])
+			known, err := s.Fleet.Get(s.Context, args[0])
+			if err != nil {
+				return err
+			}
+			list, err := inventory(s, []fleet.Node{known})
 			if err != nil {
 				return err
 			}
 			if s.JSON() {
-				return s.Document(NodesDocument{Version: 1, Nodes: []fleet.Node{n}})
+				return s.Document(status.Nodes{Version: 1, Nodes: list})
 			}
-			p := s.Printer()
-			p.Line("name     %s", n.Name)
-			if n.Agent {
-				p.Line("agent    dials in")
-			} else {
-				p.Line("ssh      %s", printable.Text(strings.Join(append(append([]string{}, n.Options...), n.Target), " ")))
-			}
-			if n.Root != "" {
-				p.Line("root     %s", printable.Text(n.Root))
-			}
-			p.Line("drained  %t", n.Drained)
-			p.Line("added    %s by %s", n.Added.Format("2006-01-02 15:04:05Z07:00"), n.AddedBy)
-			if !n.Seen.IsZero() {
-				p.Line("seen     %s, with corpus-git %s", n.Seen.Format("2006-01-02 15:04:05Z07:00"), printable.Text(n.Release))
-			}
-			for _, k := range slices.Sorted(maps.Keys(n.Facts)) {
-				p.Line("  %-16s %s", k, printable.Text(n.Facts[k]))
-			}
-			return p.Err()
+			return show(s.Printer(), list[0])
 		},
 	}
 	return s.JSONFlag(c)
 }
+
+func show(p Printer, n status.Node) error {
+	p.Line("name     %s", n.Name)
+	if n.Agent {
+		p.Line("agent    %s", connection(n))
+	} else {
+		p.Line("ssh      %s", printable.Text(strings.Join(append(append([]string{}, n.SSHOptions...), n.SSH), " ")))
+	}
+	if n.Root != "" {
+		p.Line("root     %s", printable.Text(n.Root))
+	}
+	p.Line("drained  %t", n.Drained)
+	p.Line("added    %s by %s", n.Added.Format(timeFormat), n.AddedBy)
+	if !n.Seen.IsZero() {
+		p.Line("seen     %s, with corpus-git %s", n.Seen.Format(timeFormat), printable.Text(n.Release))
+	}
+	if len(n.Addresses) > 0 {
+		p.Line("address  %s", strings.Join(n.Addresses, ", "))
+	}
+	for _, u := range n.Projects {
+		p.Line("project  %s  %s", u.Project, strings.TrimRight(strings.Join([]string{cmp.Or(strings.Join(u.Roles, ", "), "no roles"), cmp.Or(u.State, "not deployed there yet"), string(u.Deployment)}, "  "), " "))
+	}
+	for _, k := range slices.Sorted(maps.Keys(n.Facts)) {
+		p.Line("  %-16s %s", printable.Text(k), printable.Text(n.Facts[k]))
+	}
+	return p.Err()
+}
+
+// timeFormat is how times are shown.
+const timeFormat = "2006-01-02 15:04:05Z07:00"
 
 func nodeDrain(s Session, drained bool) *cobra.Command {
 	verb, short, is := "drain", "Exclude a node from deployments", "excluded from deployments"

@@ -1,0 +1,108 @@
+package kv
+
+import (
+	"context"
+	"database/sql"
+	"maps"
+	"slices"
+	"strings"
+
+	"corpus-git/internal/fault"
+)
+
+// Nodes is the prefix of what nodes report: nodes/NAME/facts/FACT. Only SetFacts writes there.
+const Nodes = "nodes/"
+
+// Limits of facts: those that a node reports, and those that a project sees, in bytes.
+const (
+	maxFacts     = 100
+	maxFactsSeen = 256 << 10
+)
+
+func factsOf(node string) string { return Nodes + node + "/facts/" }
+
+// CheckWritable refuses keys that only the server writes.
+func CheckWritable(verb, key string) error {
+	if strings.HasPrefix(key, Nodes) {
+		return fault.New(fault.Refused, verb, "%s is read-only: keys below %s are what nodes report", key, Nodes)
+	}
+	return nil
+}
+
+// SetFacts makes facts those of a node, in one transaction: what has changed is set, and what is not reported any more is deleted. Without facts, all are deleted. Facts that it has already are no
+// change. Facts whose names cannot be part of a key are left out; more than 100 are fault.Refused. Durable on return.
+func (s *Store) SetFacts(ctx context.Context, node string, facts map[string]string) error {
+	if len(facts) > maxFacts {
+		return fault.New(fault.Refused, "", "%s reports %d facts, and at most %d are accepted", node, len(facts), maxFacts)
+	}
+	prefix, want := factsOf(node), map[string]string{}
+	for fact, value := range facts {
+		if key := prefix + fact; validPart.MatchString(fact) && CheckKey(key) == nil && len(value) <= MaxValue {
+			want[key] = value
+		}
+	}
+	if set, gone, err := s.factChanges(ctx, s.db, prefix, want); err != nil || len(set)+len(gone) == 0 {
+		return err
+	}
+	err := s.change(ctx, func(tx *sql.Tx) error {
+		set, gone, err := s.factChanges(ctx, tx, prefix, want)
+		if err != nil {
+			return err
+		}
+		for _, key := range set {
+			if _, err := s.put(ctx, tx, Put{Key: key, Value: want[key], By: "node " + node}, 0); err != nil {
+				return err
+			}
+		}
+		for _, key := range gone {
+			if err := s.remove(ctx, tx, key); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		s.wakeWaiters()
+	}
+	return err
+}
+
+// factChanges returns which keys below a prefix are to be set, and which are to be deleted, so that they are those of want.
+func (s *Store) factChanges(ctx context.Context, q querier, prefix string, want map[string]string) (set, gone []string, err error) {
+	have, err := s.list(ctx, q, prefix)
+	if err != nil {
+		return nil, nil, err
+	}
+	old := map[string]string{}
+	for _, e := range have {
+		old[e.Key] = e.Value
+		if _, ok := want[e.Key]; !ok {
+			gone = append(gone, e.Key)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if v, ok := old[key]; !ok || v != want[key] {
+			set = append(set, key)
+		}
+	}
+	return set, gone, nil
+}
+
+// facts adds to the values that a project sees the facts of its nodes, or none if they are longer than 256 KiB.
+func (s *Store) facts(ctx context.Context, nodes []string, to map[string]string) error {
+	out, size := map[string]string{}, 0
+	for _, node := range nodes {
+		list, err := s.List(ctx, factsOf(node))
+		if err != nil {
+			return err
+		}
+		for _, e := range list {
+			if size += len(e.Key) + len(e.Value); size > maxFactsSeen {
+				return nil
+			}
+			out[e.Key] = e.Value
+		}
+	}
+	maps.Copy(to, out)
+	return nil
+}
