@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -58,16 +56,7 @@ func (e *Env) readsArchive(ctx context.Context) bool {
 	if live, err := e.liveRecipe(ctx); err != nil || live != nil && e.LiveTree != nil {
 		return true
 	}
-	if runs, err := recipe.RunsAround(e.Prepared.recipe); err != nil || runs {
-		return true
-	}
-	if e.Prepared.recipe == nil {
-		return false
-	}
-	return slices.ContainsFunc(recipe.TextsOf(e.Prepared.recipe), func(text string) bool {
-		text = strings.ToLower(text)
-		return strings.Contains(text, "archive_dir") || strings.Contains(text, "archives/")
-	})
+	return recipe.ReadsArchive(e.Prepared.recipe)
 }
 
 // callLowSpace runs the operator's hooks that free space.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"corpus-git/hooks"
@@ -232,6 +233,21 @@ func RunsAround(files fs.FS) (bool, error) {
 	}
 	own, err := OwnIn(files)
 	return len(own) > 0, err
+}
+
+// ReadsArchive reports whether something of a recipe may read the archive of its deployment by path: hooks, procedures of the project's own, or a
+// file that names its folder (cfg.current_archive_dir, CORPUS_ARCHIVE_DIR, archives/).
+func ReadsArchive(files fs.FS) bool {
+	if files == nil {
+		return false
+	}
+	if runs, err := RunsAround(files); err != nil || runs {
+		return true
+	}
+	return slices.ContainsFunc(TextsOf(files), func(text string) bool {
+		text = strings.ToLower(text)
+		return strings.Contains(text, "archive_dir") || strings.Contains(text, "archives/")
+	})
 }
 
 // Drop removes the private copies of a deployment that has ended.

@@ -83,3 +83,18 @@ func TestNoRecipeHasNoSteps(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, list)
 }
+
+func TestReadsArchive(t *testing.T) {
+	require.False(t, recipe.ReadsArchive(nil))
+	for name, want := range map[string]bool{
+		"100_app.sls: archive.extracted":                            false,
+		"100_app.sls: cp {{ cfg.current_archive_dir }}/project/a b": true,
+		"100_run: ls $CORPUS_ARCHIVE_DIR":                           true,
+		"100_run: ls /srv/projects/app/archives/":                   true,
+		"rollback.sls: a: test.nop":                                 true,
+		"hooks/post-archive.d/10_x: true":                           true,
+	} {
+		file, text, _ := strings.Cut(name, ": ")
+		require.Equal(t, want, recipe.ReadsArchive(fstest.MapFS{file: {Data: []byte(text), Mode: 0o755}}), name)
+	}
+}
