@@ -163,3 +163,19 @@ func TestAFullDiskLeavesRoomToUnpack(t *testing.T) {
 	require.True(t, got.Proof.Exact(), "%v", got.Proof.Differences)
 	require.Equal(t, w.old, memSnapshot(t, f, w.p))
 }
+
+// Where there is no room for the files and what a rollback unpacks of them, the archive is a folder, which takes less.
+func TestAFolderIsMadeWhereFilesDoNotFit(t *testing.T) {
+	w := newWorld(t)
+	w.burst()
+	f := w.m.FS()
+	last, err := w.store(f).Show(w.id)
+	require.NoError(t, err)
+	w.m.Limit(w.m.Used() + last.Sizes.Disk + 8<<10)
+	a, err := w.store(f).Make(context.Background(), archive.MakeRequest{Facts: w.facts(9)})
+	require.NoError(t, err)
+	require.Nil(t, a.Packed)
+	p, err := w.store(f).Verify(context.Background(), a.ID)
+	require.NoError(t, err)
+	require.True(t, p.Exact(), "%v", p.Differences)
+}

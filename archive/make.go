@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -187,7 +188,7 @@ func (m *making) files(ctx context.Context, src vfs.Dir, t *tree.Scanned, p *tre
 	s := m.s
 	z := count(t.Entries)
 	if err := s.checkNeed(Later{uint64(z.tar() + z.Disk), uint64(len(t.Entries))}, m.req.Later); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errNotAtOnce, err) // a folder takes less
 	}
 	if err := s.fs.Mkdir(m.tmp, 0o700); err != nil {
 		return err
