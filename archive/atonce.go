@@ -43,15 +43,16 @@ func (s *Store) manySmall(z Sizes) bool {
 var errNotAtOnce = errors.New("it can't be packed at once")
 
 // packsAtOnce reports whether Make writes the archive as files at once: there is no spare tree that has most of it, and packing takes less
-// time than copying. euid and egid are the process's.
-func (m *making) packsAtOnce(entries []tree.Entry, p *tree.Plan, dev uint64, euid, egid uint32) bool {
+// time than copying. dev is the file system of the archives.
+func (m *making) packsAtOnce(entries []tree.Entry, p *tree.Plan, dev uint64) bool {
 	if m.s.cfg.NoSpare || p.Copies <= p.Kept || !m.s.manySmall(count(entries)) {
 		return false
 	}
+	uid, gid := m.s.cfg.User()
 	for i := range entries {
 		e := &entries[i]
 		// What a rollback could not restore exactly is noted by a copy.
-		if t := e.Type(); t == syscall.S_IFCHR || t == syscall.S_IFBLK || e.Live.Dev != dev || (euid != 0 && (e.UID != euid || e.GID != egid)) {
+		if t := e.Type(); t == syscall.S_IFCHR || t == syscall.S_IFBLK || e.Live.Dev != dev || (uid != 0 && (int(e.UID) != uid || int(e.GID) != gid)) {
 			return false
 		}
 	}
@@ -353,7 +354,7 @@ func (r *packer) add(tw *tar.Writer, b *batch, leaders map[uint32]string, first 
 
 // entry writes one entry.
 func (r *packer) entry(tw *tar.Writer, e *tree.Entry, c tree.Content, leaders map[uint32]string) error {
-	if os.Geteuid() != 0 && slices.ContainsFunc(c.Xattrs, func(x vfs.Xattr) bool { return !strings.HasPrefix(x.Name, "user.") }) {
+	if uid, _ := r.s.cfg.User(); uid != 0 && slices.ContainsFunc(c.Xattrs, func(x vfs.Xattr) bool { return !strings.HasPrefix(x.Name, "user.") }) {
 		return fmt.Errorf("%w: %q has attributes that only root may set", errNotAtOnce, e.Path)
 	}
 	h, err := tree.TarHeader(e, leaders, func() ([]vfs.Xattr, error) { return c.Xattrs, nil })

@@ -23,7 +23,7 @@ func concluded(t *testing.T, m *vfstest.Mem, n int) (*Store, Archive) {
 	require.NoError(t, vfs.MkdirAll(f, p.Live(), 0o755))
 	require.NoError(t, vfs.WriteFileAtomic(f, p.Live()+"/page", []byte("one"), 0o644))
 	now := time.Unix(1_700_000_000, 0)
-	s := New(p, Config{FS: f, Now: func() time.Time { return now }, Reserve: Reserve{Percent: -1}, NoSpare: true})
+	s := New(p, Config{FS: f, Now: func() time.Time { return now }, Reserve: Reserve{Percent: -1}, NoSpare: true, User: func() (uid, gid int) { return 0, 0 }})
 	var last Archive
 	for i := range n {
 		now = now.Add(time.Minute)

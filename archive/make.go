@@ -172,7 +172,7 @@ func (m *making) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if m.packsAtOnce(t.Entries, p, here.Dev, uint32(os.Geteuid()), uint32(os.Getegid())) {
+	if m.packsAtOnce(t.Entries, p, here.Dev) {
 		if err = m.files(ctx, src, t, p); !errors.Is(err, errNotAtOnce) {
 			return err
 		}

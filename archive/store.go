@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,6 +51,8 @@ type Config struct {
 	// AtOnce is the least number of files of a tree that Make packs at once if there is no spare tree; 0 is 200: below that copying takes no
 	// longer.
 	AtOnce int64
+	// User returns the user and group of the process, which decide whose files it can restore; nil is its effective ones.
+	User func() (uid, gid int)
 	// Background is the slot for background work, shared with the stores of other projects; nil creates one.
 	Background *Background
 	// Begin is called before Compact works, and before a record is changed or a removed tree deleted in the background; the function that
@@ -91,6 +94,9 @@ func New(p layout.Project, cfg Config) *Store {
 	}
 	if cfg.AtOnce <= 0 {
 		cfg.AtOnce = 200
+	}
+	if cfg.User == nil {
+		cfg.User = func() (uid, gid int) { return os.Geteuid(), os.Getegid() }
 	}
 	if cfg.Background == nil {
 		cfg.Background = NewBackground()

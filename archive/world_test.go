@@ -34,8 +34,11 @@ type world struct {
 }
 
 func (w *world) store(f vfs.FS) *archive.Store {
-	return archive.New(w.p, archive.Config{FS: f, Now: w.m.Now, Workers: 1, Reserve: noReserve, AtOnce: w.atOnce})
+	return archive.New(w.p, archive.Config{FS: f, Now: w.m.Now, Workers: 1, Reserve: noReserve, AtOnce: w.atOnce, User: root})
 }
+
+// root is archive.Config.User of tests whose files are in memory, where everybody may give files to anybody.
+func root() (uid, gid int) { return 0, 0 }
 
 func memWrite(t *testing.T, f vfs.FS, p, content string) {
 	t.Helper()
