@@ -140,7 +140,7 @@ func TestPrepareLeavesWhatIsPackedAtOnce(t *testing.T) {
 	for _, pushes := range []int{0, 3} {
 		s, _ := burstSite(t, pushes)
 		if pushes == 0 {
-			require.NoError(t, os.RemoveAll(s.live("")))
+			require.NoError(t, vfs.RemoveAll(vfs.OS{}, s.live("")))
 			s.good()
 			s.write("a", "1")
 			settle()
