@@ -127,6 +127,11 @@ func (dep *deployment) procedure(ctx context.Context, env *procedures.Env, proc 
 		begun = dep.p.cfg.Now()
 		err = dep.recoverPanic(name, func() error { return env.Override(ctx, proc) })
 	}
+	if e, ok := endedBy(context.Cause(ctx)); ok && errors.Is(err, ctx.Err()) {
+		if _, told := endedBy(err); !told {
+			err = fmt.Errorf("%w: %w", e, err) // what ended the context, besides the context's own error
+		}
+	}
 	took := dep.p.cfg.Now().Sub(begun)
 	text, lines := env.TakeSummary()
 	var step *procedures.Failure

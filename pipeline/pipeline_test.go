@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"corpus-git/archive"
@@ -499,17 +500,41 @@ func TestRecoverLooksAtWhatIsNamed(t *testing.T) {
 	require.NoFileExists(t, b)
 }
 
+// Whatever a procedure makes of the end of its context, the result says what ended it.
+func TestCancelInAProcedure(t *testing.T) {
+	for _, point := range []string{"begin archive", "begin release-sync", "begin fixperms"} {
+		m := newMachine(t)
+		one := m.commit(project.Code, "", map[string]string{"page": "one"})
+		res, out := m.push(project.Code, "", one)
+		require.Equal(t, project.Live, res.State, out)
+		var once sync.Once
+		m.at = func(s string) {
+			if s == point {
+				once.Do(func() {
+					_, err := m.p.Cancel(t.Context(), "app", "", project.Pusher{Key: "ops"})
+					assert.NoError(t, err)
+				})
+			}
+		}
+		res, out = m.push(project.Code, one, m.commit(project.Code, one, map[string]string{"page": "two"}))
+		require.Equal(t, project.RolledBack, res.State, out)
+		require.Equal(t, "cancelled by ops", res.Reason)
+		require.NotContains(t, out, "internal error")
+		require.Equal(t, "one", m.live("page"))
+	}
+}
+
 func TestDeadlineRollsBack(t *testing.T) {
 	m := newMachine(t)
 	one := m.commit(project.Code, "", map[string]string{"page": "one"})
 	res, out := m.push(project.Code, "", one)
 	require.Equal(t, project.Live, res.State, out)
-	m.deadline = 500 * time.Millisecond
+	m.deadline = 2 * time.Second
 	m.start()
 	two := m.commit(project.Code, one, map[string]string{"page": "two", ".salt/010_wait.sls": "wait:\n  cmd.run:\n    - name: sleep 600\n"})
 	res, out = m.push(project.Code, one, two)
 	require.Equal(t, project.RolledBack, res.State, out)
-	require.Equal(t, "deadline of 500ms exceeded", res.Reason)
+	require.Equal(t, "deadline of 2s exceeded", res.Reason)
 	require.Equal(t, "one", m.live("page"))
 }
 
