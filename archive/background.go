@@ -63,25 +63,15 @@ type compaction struct {
 	held bool
 	// front is set while a Make waits for the compaction; that Make holds the work lock and has paused the background.
 	front bool
-	// only reports whether it holds Store.compacting.
-	only bool
 	// soon is set for work right after a deployment, which another one may follow.
 	soon bool
 }
 
-// alone makes a compaction the only one of the store, until its over is called; it returns false if there is another one.
-func (w *compaction) alone() bool {
-	w.only = w.s.compacting.TryLock()
-	return w.only
-}
+// alone makes a compaction the only one of the store, until over is called; it returns false if there is another one.
+func (w *compaction) alone() bool { return w.s.compacting.TryLock() }
 
-// over is called by the only one, possibly several times.
-func (w *compaction) over() {
-	if w.only {
-		w.only = false
-		w.s.compacting.Unlock()
-	}
-}
+// over is called by the only one.
+func (w *compaction) over() { w.s.compacting.Unlock() }
 
 // begin waits for an open gate and the slot.
 func (w *compaction) begin() error {

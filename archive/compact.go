@@ -108,9 +108,6 @@ func (s *Store) Compact(ctx context.Context, p Policy) (Compacted, error) {
 	if out.Spared, err = w.spare(p); err != nil {
 		return out, w.failed(op, err)
 	}
-	if !w.only {
-		return out, nil // other work of the store has begun meanwhile
-	}
 	newest, err := s.newest()
 	if err != nil || newest == nil {
 		return out, err

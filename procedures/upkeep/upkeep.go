@@ -34,7 +34,7 @@ type Scheduler struct {
 	Projects func(ctx context.Context) ([]project.Name, error)
 	Every    time.Duration
 	// Quiet is how long a project must be idle before its archives are packed, since deployments in quick succession need the CPUs more.
-	// The spare tree for the next archive is prepared at once.
+	// The spare tree of a project that has large files is prepared at once (archive.Store.Prepare).
 	Quiet time.Duration
 	// Removed is called after archives of a project were removed; it may be nil.
 	Removed func(ctx context.Context, name project.Name)
