@@ -108,15 +108,24 @@ func (p *Progress) NotLive() (names []string) {
 	return names
 }
 
-// Retry returns the deployment for the nodes on which the rollout's is not live; an error if it is running, or nothing is left to do.
-func (p *Progress) Retry() (project.Deployment, error) {
+// Retry returns the deployment for the nodes on which the rollout's is not live, and on those that were drained; an error if it is running, or nothing is left to
+// do. drained reports which nodes are drained now.
+func (p *Progress) Retry(drained func(name string) bool) (project.Deployment, error) {
 	was := p.Deployment
 	nodes := p.NotLive()
+	live := "every node"
+	for _, name := range p.Plan.Skipped {
+		if drained(name) {
+			live = "every node that is not drained"
+		} else {
+			nodes = append(nodes, name)
+		}
+	}
 	switch {
 	case !p.Complete():
 		return was, fault.New(fault.Refused, "rollout retry", "the rollout %s has not ended", was.ID.Short()).WithHint("corpus-git rollout show %s", was.Project)
 	case len(nodes) == 0:
-		return was, fault.New(fault.Refused, "rollout retry", "%s is live on every node", was.Code.Short())
+		return was, fault.New(fault.Refused, "rollout retry", "%s is live on %s", was.Code.Short(), live)
 	}
 	for _, s := range was.Set {
 		if s.Secret && s.Value == "" {

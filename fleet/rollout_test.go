@@ -208,7 +208,16 @@ func TestRolloutNeedsEveryNode(t *testing.T) {
 	require.NoError(t, deploy(t, r))
 	require.Contains(t, (*told)[0], "left out: web3")
 	require.Len(t, m.live, 6)
-	require.Equal(t, []string{"web3"}, progress(t, r).NotLive())
+	done := progress(t, r)
+	require.Equal(t, []string{"web3"}, done.NotLive())
+	// A retry includes what was drained and no longer is.
+	done.State, done.Plan.Skipped = fleet.Live, []string{"web8", "web9"}
+	d, err := done.Retry(func(name string) bool { return name == "web9" })
+	require.NoError(t, err)
+	require.Equal(t, []string{"web3", "web8"}, d.Nodes)
+	done.Nodes, done.Plan.Skipped = nil, []string{"web9"}
+	_, err = done.Retry(func(string) bool { return true })
+	require.ErrorContains(t, err, "is live on every node that is not drained")
 }
 
 func TestWhatFailsComesBackEverywhere(t *testing.T) {

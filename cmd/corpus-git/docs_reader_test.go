@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -49,9 +50,33 @@ func newReader(t *testing.T) *reader {
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
+	t.Cleanup(func() { endAgents(t, work) })
 	return &reader{t: t, tmp: tmp, dir: work, port: port, salt: filepath.Join(tmp, "app"), env: []string{
 		"HOME=" + home, "PATH=" + bin + ":" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "LANG=C.UTF-8", "CORPUS_GIT_ACCOUNTS=off", "CORPUS_GIT_LOG_LEVEL=warn",
 	}}
+}
+
+// endAgents ends the agents that a page has started in the background, below a folder.
+func endAgents(t *testing.T, dir string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*", ".corpus-git", "addr.json"))
+	require.NoError(t, err)
+	var ended []int
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var at struct {
+			SSH string `json:"ssh"`
+			PID int    `json:"pid"`
+		}
+		require.NoError(t, json.Unmarshal(text, &at))
+		if at.SSH == "" && at.PID > 0 && syscall.Kill(at.PID, syscall.SIGTERM) == nil {
+			ended = append(ended, at.PID)
+		}
+	}
+	for _, pid := range ended {
+		require.Eventually(t, func() bool { return syscall.Kill(pid, 0) != nil }, time.Minute, 5*time.Millisecond, "the agent %d has ended", pid)
+	}
 }
 
 // appWorld is what pages take for granted that are no lessons: a project app with a unit, logs and tasks is live, and the reader is in its clone.

@@ -5,10 +5,12 @@
 package agents
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -19,6 +21,7 @@ import (
 
 	"corpus-git/fleet/agent"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 	"corpus-git/internal/py"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
@@ -40,13 +43,35 @@ func (j Joining) text() (string, error) {
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, 64<<10))
+	if err == nil && len(bytes.TrimSpace(text)) == 0 {
+		err = fault.New(fault.Usage, "--join-file", "%s is empty", printable.Text(j.File))
+	}
 	return strings.TrimSpace(string(text)), err
+}
+
+// Given reports whether there is a token.
+func (j Joining) Given() bool { return j != Joining{} }
+
+// First joins the hub before an agent is started in the background, so that a refusal is the command's error, and reports it on out. It is refused if the state is
+// owned by an agent or a server that does not connect to a hub: that one would not start to. Durable on return.
+func (j Joining) First(ctx context.Context, state layout.State, session bool, owned func(layout.State) bool, out io.Writer) error {
+	if session {
+		return fault.New(fault.Usage, "--session", "an agent that joins a hub is started with --detach or in the foreground")
+	}
+	if !(Joining{}).Dials(state) && owned(state) {
+		return fault.New(fault.Refused, "agent", "a server or an agent without a hub is running here").WithHint("stop it first")
+	}
+	hub, _, err := j.Hub(ctx, state)
+	if err == nil {
+		fmt.Fprintf(out, "joined %s as %s\n", hub.Address, hub.Node)
+	}
+	return err
 }
 
 // Dials reports whether an agent with this state dials in, or should.
 func (j Joining) Dials(state layout.State) bool {
 	_, err := os.Stat(state.AgentHub())
-	return err == nil || j != Joining{}
+	return err == nil || j.Given()
 }
 
 // Hub returns the hub of this machine's agent and the agent's key, nil if it has none. If there is a token, it joins the hub first. Durable on return.

@@ -50,7 +50,10 @@ func (c *command) agentCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if detach || session {
+			if (detach || session) && join.Given() {
+				err = join.First(context.Background(), layout.State(cfg.StateDir), session, owned, c.Stdout)
+			}
+			if (detach || session) && err == nil {
 				err = c.detachAgent(cfg, idle)
 			}
 			if session && err == nil {
@@ -111,8 +114,12 @@ func (c *command) agent(cfg *config.Config, load func() (*config.Config, error),
 		fmt.Fprintf(c.Stdout, "joined %s as %s\n", hub.Address, hub.Node)
 	}
 	since := time.Now()
-	tick := time.NewTicker(max(min(idle/10, time.Second), 10*time.Millisecond))
-	defer tick.Stop()
+	var tick <-chan time.Time
+	if idle > 0 {
+		t := time.NewTicker(max(min(idle/10, time.Second), 10*time.Millisecond))
+		defer t.Stop()
+		tick = t.C
+	}
 	for {
 		select {
 		case sig := <-signals:
@@ -128,11 +135,11 @@ func (c *command) agent(cfg *config.Config, load func() (*config.Config, error),
 		case <-up.Taken:
 			hangUp()
 			return signals, s.shutdown(context.Background(), cfg.Grace)
-		case <-tick.C:
+		case <-tick:
 			switch {
 			case s.pipeline.Busy() > 0 || s.control.Active() > 0:
 				since = time.Now()
-			case idle > 0 && time.Since(since) >= idle:
+			case time.Since(since) >= idle:
 				log.Info().Msg("idle: stopping")
 				return signals, s.shutdown(context.Background(), cfg.Grace)
 			}

@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -124,9 +125,12 @@ func rolloutShow(s Session) *cobra.Command {
 				p.Line("ended       %s", r.Ended.UTC().Format(time.RFC3339))
 			}
 			p.Line("on_failure  %s", r.Plan.OnFailure)
+			if len(r.Plan.Skipped) > 0 {
+				p.Line("drained     %s", strings.Join(r.Plan.Skipped, ", "))
+			}
 			for _, st := range r.Stages {
 				p.Line("")
-				p.Line("stage %s: %d of %s complete", st.Name, st.Done, humanize.Plural(st.Of, "batch"))
+				p.Line("stage %s: %d of %s complete", st.Name, st.Done, humanize.Plural(st.Of, "batch", "batches"))
 				for _, n := range r.Nodes {
 					if n.Stage == st.Name {
 						p.Line("  %-20s %-12s %s", n.Name, n.State, n.Reason)
@@ -189,7 +193,7 @@ func rolloutRetry(s Session) *cobra.Command {
 	var verbose, missing bool
 	c := &cobra.Command{
 		Use: "retry PROJECT", Short: "Deploy the newest rollout to nodes where it is not live",
-		Long: "Starts a new deployment of the same commits on the nodes that failed, were skipped, or were not started. If the branch had not moved, it\n" +
+		Long: "Starts a new deployment of the same commits on the nodes that failed, were skipped or drained, or were not started. If the branch had not moved, it\n" +
 			"moves on success. Nodes where the commits are already live are not touched.",
 		Args: s.Exactly("PROJECT"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -201,7 +205,13 @@ func rolloutRetry(s Session) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			d, err := r.Retry()
+			known, err := s.Fleet.List(s.Context)
+			if err != nil {
+				return err
+			}
+			d, err := r.Retry(func(node string) bool {
+				return !slices.ContainsFunc(known, func(n fleet.Node) bool { return n.Name == node && !n.Drained })
+			})
 			if err != nil {
 				return err
 			}
