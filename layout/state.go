@@ -41,6 +41,18 @@ func (s State) NATS() string { return filepath.Join(string(s), "nats") }
 // AgentPrograms returns the folder of the programs that this machine's hub has sent for its agent.
 func (s State) AgentPrograms() string { return filepath.Join(string(s), "agent_programs") }
 
+// Cluster returns the folder of what this hub knows of the other hubs.
+func (s State) Cluster() string { return filepath.Join(string(s), "cluster") }
+
+// ClusterSelf returns the file that says which hub of a cluster this one is. It exists only in a cluster, and is the same on no other hub.
+func (s State) ClusterSelf() string { return filepath.Join(s.Cluster(), "self.json") }
+
+// ClusterHubs returns the file with the hubs of the cluster, the same on all of them.
+func (s State) ClusterHubs() string { return filepath.Join(s.Cluster(), "hubs.json") }
+
+// ClusterPosition returns the file that says up to where this hub has applied the log of the hubs.
+func (s State) ClusterPosition() string { return filepath.Join(s.Cluster(), "position.json") }
+
 // Rollout returns the file with the progress of a rollout.
 func (s State) Rollout(id string) string { return filepath.Join(string(s), "rollouts", id+".json") }
 

@@ -21,7 +21,17 @@ const connections = 1
 // Open opens or creates the SQLite database at path, readable by its owner only. One process may have it open. Source of the settings:
 // SQLite documentation, "PRAGMA Statements". There is one connection: a caller that holds a transaction, or the rows of a query, must not
 // start another query outside of that transaction.
-func Open(ctx context.Context, path string) (*sql.DB, error) {
+func Open(ctx context.Context, path string) (*sql.DB, error) { return OpenWith(ctx, path, Options{}) }
+
+// Options say how a database is opened.
+type Options struct {
+	// Replicated leaves committed transactions in the WAL until the caller checkpoints, which it must do: it sends them elsewhere first (cluster/wal). Source: SQLite documentation,
+	// "PRAGMA wal_autocheckpoint". Closing the database checkpoints, too.
+	Replicated bool
+}
+
+// OpenWith is Open with options.
+func OpenWith(ctx context.Context, path string, o Options) (*sql.DB, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
@@ -33,6 +43,9 @@ func Open(ctx context.Context, path string) (*sql.DB, error) {
 		return nil, err
 	}
 	q := url.Values{"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)"}, "_txlock": {"immediate"}}
+	if o.Replicated {
+		q.Add("_pragma", "wal_autocheckpoint(0)")
+	}
 	d, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?"+q.Encode())
 	if err != nil {
 		return nil, err
