@@ -350,7 +350,7 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 	hide.Extend(redact.Secrets(p.Cfg.PillarValues(), texts))
 	hide.Extend(p.Cfg.InputSecrets())
 	if holds {
-		p.Unread = p.unread(t, d.Project, src, texts)
+		p.Unread = p.unread(t, d.Project, src)
 	}
 	return p, nil
 }

@@ -145,7 +145,7 @@ type Cfg struct {
 	class       string
 	classes     []string
 	hidden      []redact.Secret
-	unread      []Unread
+	known       []string // the keys that corpus-git reads or sets; nil if the recipe declares its inputs
 	empty       []string
 	inputs      *py.Dict
 }
@@ -219,8 +219,7 @@ func BuildCfg(ctx context.Context, in CfgInputs) (*Cfg, error) {
 		return nil, err
 	}
 	if in.Inputs == nil {
-		c.findUnread(in, sample)
-		c.unread = slices.DeleteFunc(c.unread, func(u Unread) bool { return files.Read(c.fileList, u.Keys) })
+		c.known = known(in)
 	}
 	c.show = pillarShow(pillarDoc, pillar)
 	c.value = c.root.dict()

@@ -9,6 +9,7 @@ import (
 	"corpus-git/internal/py"
 	"corpus-git/internal/redact"
 	"corpus-git/layout"
+	"corpus-git/project/files"
 	"corpus-git/project/schema"
 )
 
@@ -183,10 +184,17 @@ type Unread struct {
 	Layer Layer
 	// Near is the key that was probably meant, "" if none is near.
 	Near string
+	// Section: the keys start at the top of the pillar, not in the project's section.
+	Section bool
 }
 
 // File returns the file of the layer, as messages call it.
-func (u Unread) File() string { return cfgError(u.Layer, "", "").At.File }
+func (u Unread) File() string {
+	if u.Layer == LayerCommand {
+		return string(LayerCommand)
+	}
+	return cfgError(u.Layer, "", "").At.File
+}
 
 // InFile returns the keys as the file has them.
 func (u Unread) InFile() []string { return inFile(u.Layer, u.Keys) }
@@ -241,42 +249,66 @@ func (c *Cfg) unknown(in CfgInputs) (out []Unread) {
 	return out
 }
 
-// Unread returns the keys of PILLAR.sample and of the pillar that corpus-git does not read itself: unknown ones at the top of the section, and
-// those below data that only the pillar sets. The caller finds out whether the recipe reads them.
-func (c *Cfg) Unread() []Unread { return c.unread }
+// Used is how much of a value something reads.
+type Used int
 
-// findUnread finds what Unread returns; sample and own are the sections of the two files.
-func (c *Cfg) findUnread(in CfgInputs, sample *py.Dict) {
-	c.unread = c.unknown(in)
-	var expected []string
-	add := func(v any) {
-		if d, ok := v.(*py.Dict); ok {
-			for _, k := range d.Keys() {
-				expected = append(expected, py.Str(k))
+// Nothing reads it; its own value or presence is read, and below it only what is read itself; it is read with everything below it.
+const (
+	UsedNone Used = iota
+	UsedSelf
+	UsedAll
+)
+
+// Unread returns the keys of PILLAR.sample, classes.yaml, the pillar, local.yaml and the command line that neither corpus-git reads nor, by used, anything
+// else. If nothing below a key is read, only the key itself is returned. None are returned if the recipe declares its inputs.
+func (c *Cfg) Unread(used func(keys []string) Used) (out []Unread) {
+	var walk func(l *leaf, keys []string)
+	walk = func(l *leaf, keys []string) {
+		u := used(keys)
+		switch {
+		case u == UsedAll, files.Read(c.fileList, keys):
+		case u == UsedSelf && l.sub != nil:
+			l.sub.each(func(b *leaf) { walk(b, append(slices.Clip(keys), py.Str(b.key))) })
+		case u == UsedNone:
+			layer, near := l.setBy(), ""
+			if len(keys) == 1 {
+				near = nearest.To(keys[0], c.known)
+			}
+			if layer != "" {
+				out = append(out, Unread{Keys: keys, Layer: layer, Near: near})
 			}
 		}
 	}
-	v, _ := sample.GetStr("data")
-	add(v)
-	if envs, _ := sample.GetStr("env_defaults"); envs != nil {
-		if d, ok := envs.(*py.Dict); ok {
-			for _, item := range d.Items() {
-				add(item.Value)
-			}
-		}
-	}
-	if in.Classes != nil {
-		for _, class := range in.Classes.List {
-			add(class.Data)
-		}
-	}
-	data := c.root.get([]string{"data"})
-	data.sub.each(func(l *leaf) {
-		key := py.Str(l.key)
-		if l.nearest(l.layer).FromPillar() && !slices.Contains(expected, key) {
-			c.unread = append(c.unread, Unread{Keys: []string{"data", key}, Layer: l.nearest(l.layer), Near: nearest.To(key, expected)})
+	c.root.each(func(l *leaf) {
+		switch key := py.Str(l.key); {
+		case len(c.known) == 0:
+		case key == "data":
+			l.sub.each(func(b *leaf) {
+				if b.key != "node" { // the server sets it
+					walk(b, []string{key, py.Str(b.key)})
+				}
+			})
+		case !slices.Contains(c.known, key):
+			walk(l, []string{key})
 		}
 	})
+	return out
+}
+
+// setBy returns the layer of the project that sets a value or something below it, "" if there is none.
+func (l *leaf) setBy() (layer Layer) {
+	if l.sub != nil {
+		l.sub.each(func(b *leaf) {
+			if layer == "" {
+				layer = b.setBy()
+			}
+		})
+		return layer
+	}
+	if in := l.layer; l.value != nil && (in.FromPillar() || in.ofClass() != "" || slices.Contains([]Layer{LayerSample, LayerSampleEnv, LayerSampleOS, LayerCommand}, in)) {
+		return in
+	}
+	return ""
 }
 
 // Misnamed returns the sections of a pillar whose name is not that of a project.

@@ -1,131 +1,110 @@
-// Package unread finds the keys of a configuration that no file reads. When in doubt a key counts as read.
+// Package unread finds the keys of a configuration that no file reads. It parses the templates of a recipe, and searches programs, playbooks and manifests for
+// the names of keys. When in doubt a key counts as read.
+//
+// It owns nothing and changes nothing: it reads the files of the two commits, and shows nothing of them.
 package unread
 
 import (
-	"corpus-git/layout"
-	"corpus-git/project"
-	"corpus-git/sls/makina"
-	"io/fs"
-	"path"
-	"regexp"
 	"slices"
 	"strings"
-	"unicode"
+
+	"corpus-git/internal/nearest"
+	"corpus-git/internal/py"
+	"corpus-git/layout"
+	"corpus-git/project"
 )
 
-// Of returns the keys in found that nothing in the two commits reads. texts are the files of the recipe.
-func Of(found []project.Unread, code, pillar fs.FS, texts []string) []project.Unread {
-	r := newReaders(code, texts)
-	left := slices.DeleteFunc(slices.Clone(found), r.reads)
-	if len(left) > 0 {
-		r.widen(code, pillar)
+// Max is the number of keys that Of returns at most.
+const Max = 100
+
+// Of returns the keys that nothing in the sources reads: those of the project's configuration, then those of other sections of the pillar, which the
+// sources contain. A section of another project is not looked at.
+func Of(cfg *project.Cfg, pillar *py.Dict, in Sources) []project.Unread {
+	r := &reader{in: in}
+	sections := sectionsOf(pillar)
+	if !r.leaves(cfg, sections) {
+		return nil
 	}
-	return slices.DeleteFunc(left, r.reads)
+	r.recipe()
+	if r.leaves(cfg, sections) {
+		r.rest()
+	}
+	var out []project.Unread
+	add := func(root string, found []project.Unread) {
+		for _, u := range found {
+			if u.Near == "" {
+				u.Near = r.near(root, u.Keys)
+			}
+			out = append(out, u)
+		}
+	}
+	add(rootCfg, r.unusedKeys(cfg))
+	add(rootPillar, r.unusedSections(sections))
+	return out[:min(len(out), Max)]
 }
 
-// readers are the files that may read a key of cfg.
-type readers struct {
-	words map[string]bool
-	texts []string
-	// whole: something reads all of data, or all of cfg.
-	whole bool
+// unusedKeys returns the keys of the project's configuration that nothing reads.
+func (r *reader) unusedKeys(cfg *project.Cfg) []project.Unread {
+	return cfg.Unread(func(keys []string) project.Used { return r.used(rootCfg, keys) })
 }
 
-// readsWhole matches what reads a mapping as a whole: a loop, a filter, an argument.
-var readsWhole = regexp.MustCompile(`\b(data|cfg|ms_project)\b['"]?[\])]*\s*(\||\)|,|%\}|\}\}|\.(items|iteritems|keys|values|copy|update)\()`)
+// leaves reports whether a key is not known to be read.
+func (r *reader) leaves(cfg *project.Cfg, sections []py.Item) bool {
+	return len(r.unusedKeys(cfg)) > 0 || len(r.unusedSections(sections)) > 0
+}
 
-// Limits on what is searched for readers.
-const (
-	maxReaders     = 32 << 20
-	maxReaderFiles = 5000
-)
-
-// newReaders searches the recipe, without PILLAR.sample.
-func newReaders(code fs.FS, texts []string) *readers {
-	r := &readers{words: map[string]bool{}}
-	sample := ""
-	if b, err := fs.ReadFile(code, path.Join(layout.SaltDir, layout.PillarSample)); err == nil {
-		sample = string(b)
-	}
-	for _, text := range texts {
-		if text == sample {
-			r.references(text)
+// sectionsOf returns the keys of a pillar that are neither a project's nor corpus-git's.
+func sectionsOf(pillar *py.Dict) (out []py.Item) {
+	for _, item := range pillar.Items() {
+		key, isText := item.Key.(string)
+		if !isText || item.Value == nil || key == "redact_show" || key == layout.ProjectsNamespace || strings.HasPrefix(key, layout.ProjectsNamespace+".") {
 			continue
 		}
-		r.add(text)
-		r.whole = r.whole || readsWhole.MatchString(text)
+		out = append(out, item)
 	}
-	return r
+	return out
 }
 
-// widen also searches the rest of the commit, the files that replace makina-states, and references in values.
-func (r *readers) widen(code, pillar fs.FS) {
-	left, files := int64(maxReaders), maxReaderFiles
-	walk := func(tree fs.FS, skip string, take func(string)) {
-		if tree == nil {
-			return
-		}
-		_ = fs.WalkDir(tree, ".", func(p string, d fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				return nil
-			case d.IsDir() && (p == skip || d.Name() == ".git"):
-				return fs.SkipDir
-			case !d.Type().IsRegular():
-				return nil
+// unusedSections returns the sections that nothing reads, and the keys in sections of which other keys are read.
+func (r *reader) unusedSections(sections []py.Item) (out []project.Unread) {
+	var walk func(v any, keys []string)
+	walk = func(v any, keys []string) {
+		d, isDict := v.(*py.Dict)
+		switch r.used(rootPillar, keys) {
+		case project.UsedNone:
+			out = append(out, project.Unread{Keys: keys, Layer: project.LayerPillar, Section: true})
+		case project.UsedSelf:
+			if isDict {
+				for _, item := range d.Items() {
+					walk(item.Value, append(slices.Clip(keys), py.Str(item.Key)))
+				}
 			}
-			fi, err := d.Info()
-			if files--; err != nil || fi.Size() > 1<<20 {
-				return nil
-			}
-			if left -= fi.Size(); left < 0 || files < 0 {
-				r.whole, left, files = true, 0, 0
-				return fs.SkipAll
-			}
-			if text, err := fs.ReadFile(tree, p); err == nil {
-				take(string(text))
-			}
-			return nil
-		})
-	}
-	walk(code, layout.SaltDir, r.add)
-	walk(makina.Root().FS, "", r.add)
-	walk(pillar, "", r.references)
-}
-
-// reads reports whether one of the files may read a key.
-func (r *readers) reads(u project.Unread) bool {
-	return u.Keys[0] == "data" && u.Near == "" && r.whole || r.read(u.Keys[len(u.Keys)-1])
-}
-
-// add adds the words of a text that may read keys.
-func (r *readers) add(text string) {
-	r.texts = append(r.texts, text)
-	for word := range strings.FieldsFuncSeq(text, notWord) {
-		r.words[word] = true
-	}
-}
-
-func notWord(c rune) bool { return c != '_' && !unicode.IsLetter(c) && !unicode.IsDigit(c) }
-
-var referenced = regexp.MustCompile(`\{[A-Za-z0-9_.-]+\}`)
-
-// references adds the {key} references in values.
-func (r *readers) references(text string) {
-	for _, key := range referenced.FindAllString(text, -1) {
-		r.words[strings.Trim(key, "{}")] = true
-	}
-}
-
-// read reports whether a key is in one of the files.
-func (r *readers) read(key string) bool {
-	if !strings.ContainsFunc(key, notWord) {
-		return r.words[key]
-	}
-	for _, text := range r.texts {
-		if strings.Contains(text, key) {
-			return true
 		}
 	}
-	return r.words[key]
+	for _, item := range sections {
+		// Salt's modules read settings such as mysql.host by themselves, and the formulas of makina-states theirs.
+		if module, _, dotted := strings.Cut(py.Str(item.Key), "."); dotted && r.mentions(module) {
+			continue
+		}
+		walk(item.Value, []string{py.Str(item.Key)})
+	}
+	return out
+}
+
+// near returns the key that was probably meant: one that is read beside it, the same one below data, or the section of projects.
+func (r *reader) near(root string, keys []string) string {
+	last, n := keys[len(keys)-1], r.reads[root]
+	if len(keys) == 1 {
+		prefix, rest, _ := strings.Cut(last, ".")
+		switch {
+		case root == rootCfg && n.at("data").at(last) != nil:
+			return "data." + last
+		case root == rootPillar && rest != "" && nearest.To(prefix, []string{layout.ProjectsNamespace}) != "":
+			return layout.ProjectsNamespace + "." + rest
+		}
+	}
+	for _, k := range keys[:len(keys)-1] {
+		n = n.at(k)
+	}
+	return nearest.To(last, n.names())
 }
