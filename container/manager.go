@@ -71,6 +71,9 @@ func (m Manager) Create(ctx context.Context, c Container) (Container, error) {
 	defer unlock()
 	if begun, err := m.Store.Get(c.Name); err == nil && !begun.Ready {
 		m.Say("continuing: its creation was interrupted")
+		if begun.Target != "" && c.Target != "" {
+			begun.Target, begun.Options = c.Target, c.Options // which may have been the reason
+		}
 		c = begun
 	} else {
 		n, err := m.Network.Get()

@@ -219,73 +219,14 @@ func TestContainerCommand(t *testing.T) {
 // starts anew, and nothing of it is left when the container is destroyed.
 func TestContainerNode(t *testing.T) {
 	k := newKeeper(t)
-	work := filepath.Dir(k.dir)
-	root := filepath.Join(work, "srv")
-	hosts := filepath.Join(work, "hosts")
-	require.NoError(t, os.WriteFile(hosts, []byte("127.0.0.1 localhost\n"), 0o644))
-	require.NoError(t, os.MkdirAll(filepath.Join(root, ".corpus-git"), 0o700))
-	require.NoError(t, os.Rename(k.dir, filepath.Join(root, ".corpus-git", "containers")))
-	k.dir = filepath.Join(root, ".corpus-git", "containers")
-	home := filepath.Join(work, "home")
-	env := append(os.Environ(), "HOME="+home, "CORPUS_GIT_ACCOUNTS=off", "GIT_SSH_COMMAND=ssh -i "+home+"/key -o IdentitiesOnly=yes -o UserKnownHostsFile="+home+"/known_hosts", "PATH="+work+":"+os.Getenv("PATH"), "ROOT="+root, "CORPUS_GIT_ROOT="+root, "GIT_CONFIG_GLOBAL=/dev/null")
-	sh := func(script string) (string, error) {
-		cmd := exec.CommandContext(t.Context(), "sh", "-euc", script)
-		cmd.Dir, cmd.Env = work, env
-		out, err := cmd.CombinedOutput()
-		return string(out), err
-	}
-	must := func(script string) string {
-		t.Helper()
-		out, err := sh(script)
-		require.NoError(t, err, "%s\n%s", script, out)
-		return out
-	}
-	serve := func() (stop func()) {
-		require.NoError(t, os.RemoveAll(filepath.Join(root, ".corpus-git", "addr.json")))
-		cmd := exec.Command(k.program, "--root", root, "serve", "--listen", "127.0.0.1:0")
-		cmd.Env = env
-		require.NoError(t, cmd.Start())
-		stop = sync.OnceFunc(func() {
-			_ = cmd.Process.Signal(os.Interrupt)
-			_ = cmd.Wait()
-		})
-		t.Cleanup(stop)
-		must(`for i in $(seq 300); do test -s "$ROOT/.corpus-git/addr.json" && exit 0; sleep .1; done; exit 1`)
-		return stop
-	}
-	stop := serve()
-	must(`mkdir -p home; ssh-keygen -q -t ed25519 -N '' -f home/key; corpus-git project create app; corpus-git key add dev --file home/key.pub
-corpus-git access grant app dev deploy; corpus-git access grant app dev configure; corpus-git host-key >home/known_hosts`)
-
+	h := newInitHub(k)
+	hosts, sh, must := h.hosts, h.sh, h.must
 	// Every step is killed once, when the one before it has been told.
 	const name = "cgtest-node"
 	k.names = append(k.names, name)
-	args := append([]string{"--root", root, "node", "init", name, "--hosts", hosts, "--open", "8080", "--env", "GREETING=hello world", "--project", "app"}, k.network...)
-	begin := func(after string) string {
-		cmd := exec.CommandContext(t.Context(), k.program, args...)
-		cmd.Env = env
-		out, err := cmd.StdoutPipe()
-		require.NoError(t, err)
-		var said strings.Builder
-		var errw bytes.Buffer
-		cmd.Stderr = &errw
-		require.NoError(t, cmd.Start())
-		lines := bufio.NewScanner(out)
-		for lines.Scan() {
-			said.WriteString(lines.Text() + "\n")
-			if strings.HasPrefix(lines.Text(), after+" ") && after != "" {
-				time.Sleep(time.Duration(len(after)*13) * time.Millisecond) // within the next step
-				_ = cmd.Process.Kill()
-			}
-		}
-		err = cmd.Wait()
-		require.True(t, err == nil || after != "", "%s%s", said.String(), errw.String())
-		return said.String()
-	}
-	for _, step := range []string{"starting", "base", "keys", "address", "name", "firewall", "environment", "agent", "node", "deploy"} {
-		begin(step)
-	}
-	said := begin("")
+	args := append([]string{"node", "init", name, "--hosts", hosts, "--open", "8080", "--env", "GREETING=hello world", "--project", "app"}, k.network...)
+	h.killed(args)
+	said := h.begin(args, "")
 	require.Contains(t, said, name+" is a node")
 	require.Contains(t, said, "keys         done before: the server logs in with SHA256:")
 	text, err := os.ReadFile(hosts)
@@ -318,14 +259,14 @@ git add -A; git -c user.name=dev -c user.email=dev@localhost commit -qm '` + tex
 	require.Equal(t, "one\n"+name+"\n", k.run("exec", name, "--", "cat", "/srv/page"))
 
 	// Another server process signs with the same key; a step is done again, and changes nothing.
-	stop()
-	stop = serve()
+	h.stop()
+	h.serve()
 	must("corpus-git host-key >home/known_hosts")
 	out, err = push("three", "rm .salt/020_no.sls")
 	require.NoError(t, err, "%s", out)
 	require.Equal(t, "three\n"+name+"\n", k.run("exec", name, "--", "cat", "/srv/page"))
 	args = append(args, "--from", "keys", "--deploy", "app")
-	said = begin("")
+	said = h.begin(args, "")
 	require.Contains(t, said, "corpus-git-agent.service runs, unchanged")
 	require.Contains(t, said, "open: ssh, 8080, unchanged")
 	require.Contains(t, said, "deploy       live: app")

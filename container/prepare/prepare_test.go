@@ -87,3 +87,11 @@ func (fakeDriver) Snapshots(context.Context, container.Container) ([]string, err
 func (fakeDriver) Address(context.Context, container.Container) (netip.Addr, error) {
 	return netip.MustParseAddr("192.0.2.1"), nil
 }
+
+// The server's login has its own key and known hosts; it reaches the machine as the operator does.
+func TestOperatorOptions(t *testing.T) {
+	p := &Plan{Container: container.Container{Target: "root@web1", Options: []string{
+		"-p", "2022", "-i", "/root/key", "-J", "gate", "-o", "UserKnownHostsFile=/root/hosts", "-o", "identityfile /root/other", "-o", "StrictHostKeyChecking=accept-new", "-o", "ConnectTimeout=5",
+	}}}
+	require.Equal(t, []string{"-p", "2022", "-J", "gate", "--ssh-option=ConnectTimeout=5"}, p.operatorOptions())
+}

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -160,47 +161,6 @@ func (p *Plan) name(ctx context.Context) (string, error) {
 	return strings.Join(said, "; "), nil
 }
 
-// rules returns the machine's nftables.conf, which sets what others may reach.
-func (p *Plan) rules() string {
-	ports := "22"
-	for _, port := range p.Open {
-		ports += fmt.Sprintf(", %d", port)
-	}
-	return `#!/usr/sbin/nft -f
-# Written by corpus-git node init.
-table inet corpus-git
-delete table inet corpus-git
-table inet corpus-git {
-	chain input {
-		type filter hook input priority filter; policy drop;
-		ct state established,related accept
-		iif lo accept
-		meta l4proto { 1, 58 } accept comment "ICMP, ICMPv6"
-		tcp dport { ` + ports + ` } accept
-	}
-}
-`
-}
-
-// firewall allows others to reach ssh and the ports in Open, now and after each boot. Rules that the kernel refuses are not installed.
-func (p *Plan) firewall(ctx context.Context) (string, error) {
-	if _, err := p.sh(ctx, strings.NewReader(p.rules()), `nft -c -f -`); err != nil {
-		return "", err
-	}
-	changed, err := p.put(ctx, "/etc/nftables.conf", "755", strings.NewReader(p.rules()))
-	if err != nil {
-		return "", err
-	}
-	if _, err := p.sh(ctx, nil, `nft -f /etc/nftables.conf; systemctl enable --quiet nftables`); err != nil {
-		return "", err
-	}
-	open := "open: ssh"
-	for _, port := range p.Open {
-		open += fmt.Sprintf(", %d", port)
-	}
-	return changes(changed, open), nil
-}
-
 // environment writes the variables in /etc/environment (pam_env(8)), between marks: other content of the file is kept.
 func (p *Plan) environment(ctx context.Context) (string, error) {
 	out, err := p.sh(ctx, strings.NewReader(strings.Join(append(p.Env, ""), "\n")), `f=/etc/environment; t="$f.corpus-git-new"
@@ -306,10 +266,7 @@ func (p *Plan) node(ctx context.Context) (string, error) {
 		}
 		return "", fault.New(fault.Refused, "", "the server has another node %s", p.Container.Name).WithHint("corpus-git node remove %s  first", p.Container.Name)
 	}
-	argv := []string{"node", "add", p.Container.Name, "--ssh=" + target}
-	for i := 0; i+1 < len(p.Container.Options); i += 2 {
-		argv = append(argv, p.Container.Options[i], p.Container.Options[i+1])
-	}
+	argv := append([]string{"node", "add", p.Container.Name, "--ssh=" + target}, p.operatorOptions()...)
 	for _, o := range options {
 		argv = append(argv, "--ssh-option="+o)
 	}
@@ -318,6 +275,23 @@ func (p *Plan) node(ctx context.Context) (string, error) {
 		err = fault.New(fault.Failed, "", "%s", printable.Text(strings.TrimSpace(said.String())))
 	}
 	return "added: " + target, err
+}
+
+// ownOptions are the options of ssh(1) that belong to the operator's login: the server has its own key, and known_hosts.
+var ownOptions = regexp.MustCompile(`(?i)^\s*(Identity\w*|CertificateFile|\w*KnownHostsFile|KnownHostsCommand|HostKeyAlias|StrictHostKeyChecking|PreferredAuthentications)\b`)
+
+// operatorOptions returns the flags of node add that say how the machine is reached: the operator's options, without those that belong to the operator's login.
+func (p *Plan) operatorOptions() (argv []string) {
+	for i := 0; i+1 < len(p.Container.Options); i += 2 {
+		switch flag, value := p.Container.Options[i], p.Container.Options[i+1]; {
+		case flag == "-i" || flag == "-o" && ownOptions.MatchString(value):
+		case flag == "-o":
+			argv = append(argv, "--ssh-option="+value)
+		default:
+			argv = append(argv, flag, value)
+		}
+	}
+	return argv
 }
 
 func (p *Plan) knownHostsOption() string { return "UserKnownHostsFile=" + p.knownHosts() }

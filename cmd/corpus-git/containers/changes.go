@@ -228,9 +228,10 @@ func (m *containers) unpublish() *cobra.Command {
 func (m *containers) destroy() *cobra.Command {
 	var yes bool
 	var hosts string
+	var dns nameServer
 	cmd := &cobra.Command{
 		Use: "destroy NAME", Short: "Remove a container with all that it holds",
-		Long: "A node that node init made of it is removed, too, and its name in the hosts file.", Args: cobra.ExactArgs(1),
+		Long: "A node that node init made of it is removed, too, and its name in the hosts file, and on the name server that is given.", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return m.with(func(ctx context.Context, mgr container.Manager) error {
 				c, err := mgr.Store.Get(args[0])
@@ -244,7 +245,11 @@ func (m *containers) destroy() *cobra.Command {
 					}
 					return fault.New(fault.Refused, "", what, c.Name).WithHint("confirm with --yes:  corpus-git container destroy %s --yes", c.Name)
 				}
-				if err := m.forget(ctx, mgr, c.Name, hosts); err != nil {
+				server, err := dns.open()
+				if err != nil {
+					return err
+				}
+				if err := m.forget(ctx, mgr, c.Name, hosts, server); err != nil {
 					return err
 				}
 				if err := mgr.Destroy(ctx, c.Name); err != nil {
@@ -257,5 +262,6 @@ func (m *containers) destroy() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do it")
 	cmd.Flags().StringVar(&hosts, "hosts", "/etc/hosts", "`FILE` of this machine in which node init wrote the name; empty for none")
+	dns.register(cmd)
 	return cmd
 }

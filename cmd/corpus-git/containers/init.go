@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -107,6 +108,9 @@ func (n *initialising) run(cmd *cobra.Command, name string) error {
 	}
 	limit, err := n.limits.limits(cmd)
 	if err == nil {
+		err = n.ssh.Absolute()
+	}
+	if err == nil {
 		err = checkDriver(n.made.Driver)
 	}
 	if err != nil {
@@ -144,6 +148,9 @@ func (n *initialising) container(ctx context.Context, mgr container.Manager, nam
 		if n.target != "" && n.target != c.Target {
 			return c, fault.New(fault.Refused, "", "there is another container %s", name).WithHint("corpus-git container show %s", name)
 		}
+		if err := n.reach(mgr, c); err != nil {
+			return c, err
+		}
 		return c, mgr.Start(ctx, name)
 	}
 	if err != nil && fault.KindOf(err) != fault.Refused {
@@ -161,6 +168,21 @@ func (n *initialising) container(ctx context.Context, mgr container.Manager, nam
 	return mgr.Create(ctx, n.made)
 }
 
+// reach records the options of ssh that were typed, in place of those of an earlier run.
+func (n *initialising) reach(mgr container.Manager, c container.Container) error {
+	options := n.ssh.Options()
+	if n.target == "" || len(options) == 0 || slices.Equal(options, c.Options) {
+		return nil
+	}
+	unlock, err := mgr.Store.Lock(c.Name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	c.Options = options
+	return mgr.Store.Put(c)
+}
+
 // Keys are the keys of the nodes that were prepared from a folder of containers.
 func Keys(dir string) credentials.Store {
 	return credentials.Store{KeyFile: filepath.Join(dir, "credentials.key"), Machines: filepath.Join(dir, "machines"), FS: vfs.OS{}}
@@ -169,8 +191,8 @@ func Keys(dir string) credentials.Store {
 // AgentSocket is where the server signs with them.
 func AgentSocket(dir string) string { return filepath.Join(dir, "agent.sock") }
 
-// forget takes away what node init told others of a machine: its node, and its name in the hosts file.
-func (m *containers) forget(ctx context.Context, mgr container.Manager, name, hosts string) error {
+// forget takes away what node init told others of a machine: its node, and its name in the hosts file and on a name server, nil for none.
+func (m *containers) forget(ctx context.Context, mgr container.Manager, name, hosts string, server *names.DNS) error {
 	if !prepare.Begun(mgr.Store, name) {
 		return nil
 	}
@@ -181,6 +203,11 @@ func (m *containers) forget(ctx context.Context, mgr container.Manager, name, ho
 			err = fault.New(fault.Failed, "", "%s", strings.TrimSpace(said.String()))
 		}
 		if err != nil {
+			return err
+		}
+	}
+	if server != nil {
+		if err := server.Remove(ctx, name); err != nil {
 			return err
 		}
 	}
