@@ -101,7 +101,11 @@ func (p *Prepared) checkAll(ctx context.Context, t *Tools, d project.Deployment,
 		}
 		p.Notes = append(p.Notes, ownNote(s))
 	}
-	for _, s := range recipe.Undeploy(p.recipe) {
+	around, err := recipe.HookSteps(p.recipe)
+	if err != nil {
+		return failed(err)
+	}
+	for _, s := range append(recipe.Undeploy(p.recipe), around...) {
 		if _, err := p.checkStep(ctx, t, d, s); err != nil {
 			if err = failed(err); err != nil {
 				return err
@@ -134,11 +138,11 @@ func (p *Prepared) checkSteps(ctx context.Context, t *Tools, d project.Deploymen
 		} else if i > 0 {
 			p.checking = &stepCfg{value: p.dict(), later: true, staged: p.staged}
 		}
-		if s.Script {
-			continue
+		c, err := p.checkStep(ctx, t, d, s)
+		if !s.Script {
+			p.Checked[i] = c
 		}
-		if p.Checked[i], err = p.checkStep(ctx, t, d, s); err != nil {
-			p.refused[i] = err
+		if p.refused[i] = err; err != nil {
 			if err = failed(err); err != nil {
 				return err
 			}
@@ -164,7 +168,12 @@ func (p *Prepared) checkStep(ctx context.Context, t *Tools, d project.Deployment
 	if p.checking == nil {
 		p.checking = &stepCfg{value: p.dict(), staged: p.staged}
 	}
-	c, err := t.runner(s).Check(ctx, p.inputFor(t, d, p.Recipe, s, sls.Static, p.checking))
+	in := p.inputFor(t, d, p.Recipe, s, sls.Static, p.checking)
+	in.First = !p.checking.later && !recipe.Has(p.recipe, layout.HooksDir)
+	c, err := t.runner(s).Check(ctx, in)
+	if p.Rollout != nil && (s.Script || s.Tool != "") && (err == nil || fault.KindOf(err) == fault.Refused) {
+		c, err = &sls.Checked{SLS: in.SLS, File: in.ScriptFile, Runner: t.runner(s).Name()}, nil // the nodes check what they have
+	}
 	if waits := p.checking.waitsForOutputs(s, d, err); waits != nil {
 		c, err = waits, nil
 	}
@@ -187,6 +196,11 @@ func (p *Prepared) checkStep(ctx context.Context, t *Tools, d project.Deployment
 		return nil, waiting.OnNodes(c.Waits[0].String())
 	}
 	p.ignored = append(p.ignored, c.Warnings...)
+	if s.Script {
+		for _, w := range c.Warnings {
+			p.Notes = append(p.Notes, w.String())
+		}
+	}
 	if c.Deferred != nil {
 		p.checking.mayChange(p.recipe, s)
 		p.Notes = append(p.Notes, fmt.Sprintf("%s is compiled right before it runs: %s (%s:%d)", s.Name, c.Deferred.Why, c.Deferred.File, c.Deferred.Line))

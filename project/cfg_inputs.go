@@ -8,7 +8,6 @@ import (
 	"corpus-git/internal/nearest"
 	"corpus-git/internal/py"
 	"corpus-git/internal/redact"
-	"corpus-git/layout"
 	"corpus-git/project/files"
 	"corpus-git/project/schema"
 )
@@ -270,11 +269,11 @@ func (c *Cfg) Unread(used func(keys []string) Used) (out []Unread) {
 		case u == UsedSelf && l.sub != nil:
 			l.sub.each(func(b *leaf) { walk(b, append(slices.Clip(keys), py.Str(b.key))) })
 		case u == UsedNone:
-			layer, near := l.setBy(), ""
+			near := ""
 			if len(keys) == 1 {
 				near = nearest.To(keys[0], c.known)
 			}
-			if layer != "" {
+			if layer := l.setBy(); layer != "" {
 				out = append(out, Unread{Keys: keys, Layer: layer, Near: near})
 			}
 		}
@@ -309,24 +308,4 @@ func (l *leaf) setBy() (layer Layer) {
 		return in
 	}
 	return ""
-}
-
-// Misnamed returns the sections of a pillar whose name is not that of a project.
-func Misnamed(pillar *py.Dict, name Name, exists func(string) bool) (out []Unread) {
-	for _, k := range pillar.Keys() {
-		key, _ := k.(string)
-		of, ok := strings.CutPrefix(key, layout.ProjectsNamespace+".")
-		if !ok || of == "" || of == string(name) || strings.HasPrefix(of, string(name)+".") {
-			continue
-		}
-		if of, _, _ = strings.Cut(of, "."); exists(of) {
-			continue
-		}
-		u := Unread{Keys: []string{key}, Layer: LayerPillar}
-		if nearest.To(of, []string{string(name)}) != "" {
-			u.Near = layout.ProjectsNamespace + "." + string(name)
-		}
-		out = append(out, u)
-	}
-	return out
 }

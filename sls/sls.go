@@ -51,6 +51,8 @@ type Input struct {
 	Plan bool
 	// Script is the path of the executable, for the script runner, and ScriptFile its name in messages ("" means the path).
 	Script, ScriptFile string
+	// First: nothing of the project runs before this file. A Check then refuses an executable whose interpreter is missing.
+	First bool
 	// Locations override keys of salt['mc_locations.settings']; nil means none.
 	Locations *py.Dict
 	// Undo records what is outside the archived trees before a state changes it; nil records nothing. What Salt and executables change is unknown, which
@@ -118,7 +120,7 @@ type Checked struct {
 	Needs []Need `json:"needs,omitempty"`
 	// Waits are the positions of its states corpus.wait, as far as known.
 	Waits []fault.Pos `json:"waits,omitempty"`
-	// Warnings are about what Salt ignores in it, if the built-in runner applies it and it is not deferred.
+	// Warnings are about what Salt ignores in it, if the built-in runner applies it and it is not deferred, and about a missing interpreter.
 	Warnings []Warning `json:"warnings,omitempty"`
 }
 

@@ -223,6 +223,21 @@ func (r *Recipe) Hooks(p hooks.Point) ([]hooks.Hook, error) {
 	return out, nil
 }
 
+// HookSteps returns the executables for all points, as steps that are never run as such: to check them.
+func HookSteps(files fs.FS) (out []Step, err error) {
+	for _, p := range hooks.Points() {
+		dir := path.Join(layout.HooksDir, string(p)+".d")
+		names, err := hooks.Executables(files, dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			out = append(out, Step{Name: name, File: path.Join(dir, name), Script: true})
+		}
+	}
+	return out, nil
+}
+
 // RunsAround reports whether a recipe contains anything that runs while it is replaced: hooks, or its own procedures.
 func RunsAround(files fs.FS) (bool, error) {
 	if files == nil {

@@ -10,6 +10,7 @@ import (
 
 	"corpus-git/layout"
 	"corpus-git/procedures/extends"
+	"corpus-git/procedures/keyplace"
 	"corpus-git/project"
 	"corpus-git/project/schema"
 	"corpus-git/signals"
@@ -19,13 +20,11 @@ import (
 // Sources are the files that may read a key; nil ones do not exist.
 type Sources struct {
 	Name project.Name
-	// Recipe is the folder .salt with the files that it extends; Samples are the folders whose PILLAR.sample is a layer.
-	Recipe  fs.FS
-	Samples []fs.FS
-	// Code and Pillar are the files of the two commits.
-	Code, Pillar fs.FS
-	// Local is the path of local.yaml, "" for none.
-	Local string
+	// Recipe is the folder .salt with the files that it extends.
+	Recipe fs.FS
+	keyplace.Trees
+	// Exists reports whether the server has a project.
+	Exists func(project string) bool
 }
 
 // reader collects what the sources read.
@@ -73,8 +72,8 @@ func (r *reader) recipe() {
 			}
 		}
 	})
-	for _, s := range r.in.Samples {
-		if text, err := fs.ReadFile(s, layout.PillarSample); err == nil {
+	for _, below := range r.in.Below {
+		if text, err := fs.ReadFile(below.Files, layout.PillarSample); err == nil {
 			r.reference(string(text))
 			r.jinja(string(text))
 		}

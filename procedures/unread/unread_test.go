@@ -11,6 +11,7 @@ import (
 
 	"corpus-git/internal/py"
 	"corpus-git/layout"
+	"corpus-git/procedures/keyplace"
 	"corpus-git/procedures/unread"
 	"corpus-git/project"
 )
@@ -25,7 +26,7 @@ func found(t *testing.T, file, text string, code fstest.MapFS) string {
 	})
 	require.NoError(t, err)
 	var out []string
-	in := unread.Sources{Name: "app", Recipe: fstest.MapFS{file: {Data: []byte(text)}}, Code: code}
+	in := unread.Sources{Name: "app", Recipe: fstest.MapFS{file: {Data: []byte(text)}}, Trees: keyplace.Trees{Code: code}}
 	for _, u := range unread.Of(cfg, pillar, in) {
 		s := strings.TrimPrefix(strings.Join(u.Keys, "."), "data.")
 		if u.Near != "" {

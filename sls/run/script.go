@@ -27,14 +27,28 @@ func (Script) Name() string { return "script" }
 // Check implements Runner. A step that is not on disk yet (the tree of a pushed commit) is accepted as it
 // is.
 func (s Script) Check(_ context.Context, in *sls.Input) (*sls.Checked, error) {
-	if st, err := os.Stat(in.Script); err == nil {
-		if err := executable(in, st); err != nil {
-			return nil, err
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	out := &sls.Checked{SLS: in.SLS, File: shownScript(in), Runner: s.Name(), States: 1}
+	st, err := os.Stat(in.Script)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return out, nil
+	case err != nil:
 		return nil, fault.New(fault.Internal, "check "+in.SLS, "%w", err)
 	}
-	return &sls.Checked{SLS: in.SLS, File: shownScript(in), Runner: s.Name(), States: 1}, nil
+	if err := executable(in, st); err != nil {
+		return nil, err
+	}
+	missing, err := interpreter(in)
+	if err != nil || missing == "" {
+		return out, err
+	}
+	at := fault.Pos{File: shownScript(in), Line: 1}
+	if in.First {
+		return nil, fault.New(fault.Refused, "check "+in.SLS, "its interpreter %s is not installed on this machine", missing).
+			WithPos(at).WithHint("install it, or change the first line; no step runs before this one that could install it")
+	}
+	out.Warnings = []sls.Warning{{At: at, Text: "its interpreter " + missing + " is not installed on this machine: something has to install it before"}}
+	return out, nil
 }
 
 func shownScript(in *sls.Input) string {
@@ -119,6 +133,9 @@ func (s Script) run(ctx context.Context, in *sls.Input, sink sls.Sink, id, stdin
 	case err != nil:
 		state.Outcome, state.Changed, state.Command.ExitStatus = sls.FailedState, false, -1
 		state.Comment = err.Error()
+		if missing, _ := interpreter(in); missing != "" {
+			state.Comment = "its interpreter " + missing + " is not installed on this machine"
+		}
 	case st.Exit != 0:
 		state.Outcome = sls.FailedState
 		state.Comment = "The script failed"
