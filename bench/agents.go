@@ -261,7 +261,7 @@ func (s *simulated) Apply(_ context.Context, q remote.ApplyRequest, in *bufio.Re
 		return err
 	}
 	s.mu.Lock()
-	s.tips = bundle.Tips{Code: []project.Commit{b.Manifest.Release.Code}, Pillar: []project.Commit{b.Manifest.Release.Pillar}}
+	s.tips = bundle.Tips{Code: []project.Commit{b.Manifest.Release.Code}, Pillar: []project.Commit{b.Manifest.Release.Pillar}, KV: b.Manifest.KVDigest}
 	s.mu.Unlock()
 	if q.Hold || q.StoreOnly {
 		return nil
@@ -300,36 +300,34 @@ func (l *lab) pushToAgents(base string, pid, n int, c *crowd) error {
 	); err != nil {
 		return err
 	}
-	var all []time.Duration
-	used, err := cpuTime(pid)
-	if err != nil {
-		return err
-	}
+	var all, hubs, own []time.Duration
 	for i := range agentPushes + 1 {
 		if err := errors.Join(writeFile(filepath.Join(work, "page"), fmt.Sprint(i), 0o644), l.commitAll(work)); err != nil {
 			return err
 		}
 		before := c.live.Load()
+		hub, herr := cpuTime(pid)
+		agents, aerr := cpuTime(os.Getpid())
 		took, err := timed(func() error { return l.sh(work, "git", "push", "-q", base+"app/project.git", "HEAD:master") })
-		if err != nil {
+		hub2, herr2 := cpuTime(pid)
+		agents2, aerr2 := cpuTime(os.Getpid())
+		if err := errors.Join(err, herr, aerr, herr2, aerr2); err != nil {
 			return err
 		}
 		if got := c.live.Load() - before; got != int64(n) {
 			return fmt.Errorf("%d of %d agents answered", got, n)
 		}
-		fmt.Printf("push %d to %d agents in %d stages: %.2f s\n", i, n, agentStages, took.Seconds())
+		fmt.Printf("push %d to %d agents in %d stages: %.2f s, processor time: hub %.2f s, agents %.2f s\n", i, n, agentStages, took.Seconds(), (hub2 - hub).Seconds(), (agents2 - agents).Seconds())
 		if i > 0 {
-			all = append(all, took)
+			all, hubs, own = append(all, took), append(hubs, hub2-hub), append(own, agents2-agents)
 		}
 	}
-	in, err := cpuTime(pid)
-	if err != nil {
-		return err
-	}
-	after, _ := treeMemory(pid)
 	slices.Sort(all)
-	fmt.Printf("-- a push to %d agents in %d stages: median of %d %.2f s, %.2f s of the hub's processor time each, memory %s after them, load %s\n",
-		n, agentStages, len(all), median(all).Seconds(), (in-used).Seconds()/(agentPushes+1), mib(after), load())
+	slices.Sort(hubs)
+	slices.Sort(own)
+	after, _ := treeMemory(pid)
+	fmt.Printf("-- a push to %d agents in %d stages: median of %d %.2f s (%.2f to %.2f); medians of processor time: hub %.2f s (%.2f to %.2f), agents %.2f s; memory %s after them, load %s\n",
+		n, agentStages, len(all), median(all).Seconds(), all[0].Seconds(), all[len(all)-1].Seconds(), median(hubs).Seconds(), hubs[0].Seconds(), hubs[len(hubs)-1].Seconds(), median(own).Seconds(), mib(after), load())
 	return nil
 }
 

@@ -36,6 +36,15 @@ func (r Release) Digest() (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
+// KeysDigest identifies keys with their values: SHA-256 of the JSON object, in hexadecimal; "" for no keys.
+func KeysDigest(keys json.RawMessage) string {
+	if len(keys) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256(keys)
+	return hex.EncodeToString(sum[:])
+}
+
 // Pack describes one of the packs of a bundle.
 type Pack struct {
 	Repo    project.Repo `json:"repo"`
@@ -64,8 +73,9 @@ type Manifest struct {
 	Exports json.RawMessage `json:"exports,omitempty"`
 	// Leader is the token of the machine's election as the leader of the project, 0 if it does not lead.
 	Leader int64 `json:"leader,omitempty"`
-	// KV are the keys of its maker that the project sees, with their values.
-	KV map[string]string `json:"kv,omitempty"`
+	// KV are the keys of its maker that the project sees, with their values, as a JSON object, and KVDigest the KeysDigest of it, "" if there are none. KV is left out for a machine that has them (Tips.KV).
+	KV       json.RawMessage `json:"kv,omitempty"`
+	KVDigest string          `json:"kv_digest,omitempty"`
 	// Task runs a task of the live release, in place of a deployment; the bundle then has no packs.
 	Task string `json:"task,omitempty"`
 	// Restore restores what was live before this deployment, if it was the last that went live; the bundle then has no packs.

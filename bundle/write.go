@@ -36,10 +36,12 @@ type Repository interface {
 // Repositories open the two repositories of a project.
 type Repositories func(project.Repo) Repository
 
-// Tips are a machine's commits of a project, which a bundle for it can omit.
+// Tips are what a machine has of a project, which a bundle for it can omit: commits, and the keys of the last bundle.
 type Tips struct {
 	Code   []project.Commit `json:"code,omitempty"`
 	Pillar []project.Commit `json:"pillar,omitempty"`
+	// KV is the KeysDigest of the keys, "" for none.
+	KV string `json:"kv,omitempty"`
 }
 
 // of returns the commits of one repository.

@@ -31,8 +31,8 @@ type Progress struct {
 	// Leader is the node on which the steps of the leader run, Token is that of its election.
 	Leader string `json:"leader,omitempty"`
 	Token  int64  `json:"token,omitempty"`
-	// KV are the keys that the nodes receive, with their values: the same for all nodes of a stage.
-	KV map[string]string `json:"kv,omitempty"`
+	// KV are the keys that the nodes receive, with their values, as a JSON object: the same for all nodes of a stage.
+	KV json.RawMessage `json:"kv,omitempty"`
 	// Others are nodes of the project that the rollout does not include, with the outputs of their last deployment that went live.
 	Others []NodeProgress `json:"others,omitempty"`
 

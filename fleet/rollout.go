@@ -32,8 +32,8 @@ type Order struct {
 	Exports json.RawMessage `json:"exports,omitempty"`
 	// Leader is the token of the leader's election, if the node leads; 0 if it does not.
 	Leader int64 `json:"leader,omitempty"`
-	// KV are the keys that the project sees, with their values: those at the beginning of the rollout, or when its last wait ended.
-	KV map[string]string `json:"kv,omitempty"`
+	// KV are the keys that the project sees, with their values, as a JSON object: those at the beginning of the rollout, or when its last wait ended.
+	KV json.RawMessage `json:"kv,omitempty"`
 }
 
 // ID returns the ID of a deployment on the node: the hub's own for the first run, and one derived from it for later ones.
@@ -107,8 +107,10 @@ type Rollout struct {
 	p  *Progress
 	// unsure are nodes that are waiting, as far as is known here, and may have begun.
 	unsure map[string]bool
-	// changes counts the changes of p.
+	// changes counts the changes of p. fixed is the part of the file that rarely changes, nil if it is not known. due reports that a timer writes what note changed.
 	changes int
+	fixed   []byte
+	due     bool
 	// writing is held while the file is written, and taken before mu. written is the number of changes in the file.
 	writing sync.Mutex
 	written int
@@ -165,24 +167,24 @@ func (r *Rollout) open(ctx context.Context) error {
 				p.Nodes = append(p.Nodes, NodeProgress{Member: m, Stage: s.Name, State: Waiting})
 			}
 		}
-		before, err := History(filepath.Dir(r.Path), p.Deployment.Project)
-		if err != nil {
-			return err
+		if len(r.Plan.Left)+len(r.Plan.Skipped) > 0 {
+			before, err := History(filepath.Dir(r.Path), p.Deployment.Project)
+			if err != nil {
+				return err
+			}
+			p.Others = others(r.Plan, before)
 		}
-		p.Others = others(r.Plan, before)
 		if err := p.elect(ctx, r.Elect); err != nil {
 			return err
 		}
-		if r.KV != nil {
-			if p.KV, err = r.KV(ctx); err != nil {
-				return err
-			}
+		if p.KV, err = r.keys(ctx); err != nil {
+			return err
 		}
 		if err := p.write(r.FS, r.Path); err != nil {
 			return err
 		}
 	}
-	r.p, r.Plan, r.wake, r.unsure = p, p.Plan, make(chan struct{}), map[string]bool{}
+	r.p, r.fixed, r.Plan, r.wake, r.unsure = p, nil, p.Plan, make(chan struct{}), map[string]bool{}
 	for _, n := range p.Nodes {
 		r.unsure[n.Name] = ok && n.State == Waiting // a dead server may have sent it the order
 	}
@@ -190,31 +192,6 @@ func (r *Rollout) open(ctx context.Context) error {
 		close(r.wake)
 	}
 	return nil
-}
-
-// change changes the progress. It is durable on return: changes that arrive while the file is written are written together by the next one.
-func (r *Rollout) change(f func(*Progress)) error {
-	r.mu.Lock()
-	f(r.p)
-	r.changes++
-	own := r.changes
-	r.mu.Unlock()
-	r.writing.Lock()
-	defer r.writing.Unlock()
-	if r.written >= own {
-		return nil
-	}
-	r.mu.Lock()
-	all := r.changes
-	text, err := json.Marshal(r.p)
-	r.mu.Unlock()
-	if err == nil {
-		err = writeProgress(r.FS, r.Path, text)
-	}
-	if err == nil {
-		r.written = all
-	}
-	return err
 }
 
 // node returns what is known about a node.
@@ -268,6 +245,12 @@ func (r *Rollout) Pause(paused bool) (changed bool, err error) {
 	return true, nil
 }
 
+func (r *Rollout) paused() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.p.Paused
+}
+
 // waitWhilePaused waits while the rollout is paused.
 func (r *Rollout) waitWhilePaused(ctx context.Context) error {
 	r.mu.Lock()
@@ -298,13 +281,16 @@ func (r *Rollout) Fetch(ctx context.Context) error {
 	together(len(all), maxAtOnce, func(i int) {
 		var unsure *Unsure
 		if errs[i] = r.Nodes.Fetch(ctx, r.Known[all[i].Name], r.order(all[i])); errs[i] == nil {
-			errs[i] = r.change(func(p *Progress) { p.node(all[i].Name).State = Ready })
+			r.note(func(p *Progress) { p.node(all[i].Name).State = Ready })
 		} else if errors.As(errs[i], &unsure) {
 			r.mu.Lock()
 			r.unsure[all[i].Name] = true
 			r.mu.Unlock()
 		}
 	})
+	if err := r.save(); err != nil {
+		return err
+	}
 	var lines, names []string
 	for i, err := range errs {
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -489,4 +490,94 @@ func TestUndoOfNodesThatMayWait(t *testing.T) {
 	require.Contains(t, m.asked, "back web1")
 	require.Contains(t, m.asked, "back web3")
 	require.NotContains(t, m.asked, "back web2")
+}
+
+// counted counts the files that are written.
+type counted struct {
+	vfs.FS
+	mu      sync.Mutex
+	renamed int
+}
+
+func (c *counted) Rename(from, to string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.renamed++
+	return c.FS.Rename(from, to)
+}
+
+// A rollout's file is written for many nodes at once, and what it records is true of each node when the rollout returns, whether it succeeds, fails, or is cancelled.
+func TestFileIsWrittenForManyNodes(t *testing.T) {
+	for name, c := range map[string]struct{ breaks, cancels string }{"all live": {}, "one fails": {breaks: "web70"}, "cancelled": {cancels: "web70"}} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				p, k := plan(t, "nodes:\n  web[1-200]: {roles: [web]}", "stages:\n- {name: w, roles: [web]}")
+				m := &machines{breaks: map[string]bool{c.breaks: true}}
+				r, _ := rollout(t, p, k, m)
+				fs := &counted{FS: vfs.OS{}}
+				r.FS, r.Path = fs, filepath.Join(dir, "x.json")
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				m.inApply = func(name string) {
+					if name == c.cancels {
+						cancel()
+					}
+				}
+				require.NoError(t, r.Fetch(ctx))
+				require.Equal(t, 200, progress(t, r).Count()[fleet.Ready])
+				err := r.Run(ctx)
+				require.Equal(t, name == "all live", err == nil, err)
+				for _, n := range progress(t, r).Nodes {
+					switch n.State {
+					case fleet.NodeLive:
+						require.True(t, m.live[n.Name], n.Name)
+					case fleet.NodeFailed, fleet.Ready:
+						require.False(t, m.live[n.Name], n.Name)
+					default: // of those that were cancelled it is unknown
+						require.Equal(t, "cancelled "+fleet.Applying, name+" "+n.State, n.Name)
+					}
+				}
+				require.LessOrEqual(t, fs.renamed, 20)
+			})
+		})
+	}
+}
+
+// A hub that dies after a failure leaves nodes of which it is unknown whether they began: the next hub learns it, so that the verdict of a rollout that halts is true of every node.
+func TestVerdictOfAHaltIsTrueAfterAKill(t *testing.T) {
+	for first := range 60 {
+		p, k := plan(t, "nodes:\n  web[1-9]: {roles: [web]}", "on_failure: halt\nstages:\n- {name: w, roles: [web], parallel: 3}")
+		m := &machines{breaks: map[string]bool{"web2": true}}
+		r, _ := rollout(t, p, k, m)
+		d := &died{FS: vfs.OS{}, left: first}
+		r.FS = d
+		err := r.Fetch(t.Context())
+		if err == nil {
+			err = r.Run(t.Context())
+		}
+		var failed *fleet.Failure
+		if !errors.As(err, &failed) {
+			require.ErrorIs(t, err, errDied)
+			next, _ := rollout(t, p, k, m)
+			next.Path, r = r.Path, next
+			if err = r.Fetch(t.Context()); err == nil {
+				err = r.Run(t.Context())
+			}
+		}
+		require.ErrorAs(t, err, &failed)
+		for _, n := range progress(t, r).Nodes {
+			require.Equal(t, n.State == fleet.NodeLive, m.live[n.Name], "killed at write %d: %s is %s", first, n.Name, n.State)
+		}
+		r.FS = vfs.OS{}
+		_, keeps, err := r.Undo(t.Context())
+		require.NoError(t, err)
+		for _, name := range keeps {
+			require.True(t, m.live[name], "killed at write %d: %s", first, name)
+		}
+		if d.left >= 0 {
+			return
+		}
+	}
+	t.Error("it was always killed")
 }

@@ -55,15 +55,15 @@ func (r *Rollout) runStage(ctx context.Context, i int, s PlanStage) error {
 
 // waited records that what a stage waits for was available. Its nodes see the keys with the values of that time.
 func (r *Rollout) waited(ctx context.Context, i int, anew bool) (err error) {
-	var keys map[string]string
-	if anew = anew && r.KV != nil; anew {
-		if keys, err = r.KV(ctx); err != nil {
+	var keys json.RawMessage
+	if anew {
+		if keys, err = r.keys(ctx); err != nil {
 			return err
 		}
 	}
 	return r.change(func(p *Progress) {
 		if p.Stages[i].Waited = true; anew {
-			p.KV = keys
+			p.KV, r.fixed = keys, nil
 		}
 	})
 }
@@ -184,19 +184,30 @@ func (r *Rollout) steps(ctx context.Context, tasks []string, about Batch) error 
 	return nil
 }
 
-// deploy deploys nodes, as many at once as the stage allows. After too many failures no further node is begun.
+// deploy deploys nodes, as many at once as the stage allows. After too many failures no further node is begun, except for those that a dead server recorded as applying: their state is unknown otherwise.
 func (r *Rollout) deploy(ctx context.Context, s PlanStage, nodes []Member, canary bool) error {
 	tooMany := func() bool { return len(r.failed(s.Nodes)) > s.MaxFailures || canary && len(r.failed(nodes)) > 0 }
+	todo := slices.DeleteFunc(slices.Clone(nodes), func(m Member) bool {
+		st := r.node(m.Name).State
+		return st == NodeLive || st == NodeFailed
+	})
+	unknown := map[string]bool{}
+	for _, m := range todo {
+		unknown[m.Name] = r.node(m.Name).State == Applying
+	}
+	slices.SortStableFunc(todo, func(a, b Member) int { return cmp.Compare(number(unknown[b.Name]), number(unknown[a.Name])) })
 	var wg sync.WaitGroup
 	var stopped error
 	var broken errorOnce
 	turn := make(chan struct{}, min(max(s.AtOnce, 1), maxAtOnce))
-	for _, m := range nodes {
-		if st := r.node(m.Name).State; st == NodeLive || st == NodeFailed {
-			continue
-		}
+	next := &ahead{r: r, nodes: todo, most: cap(turn)}
+	for _, m := range todo {
 		turn <- struct{}{}
-		if stopped = r.waitWhilePaused(ctx); stopped != nil || tooMany() || broken.get() != nil {
+		if stopped = next.waitWhilePaused(ctx); stopped != nil || !unknown[m.Name] && tooMany() || broken.get() != nil {
+			break
+		}
+		if err := next.begin(); err != nil {
+			broken.set(err)
 			break
 		}
 		wg.Go(func() {
@@ -204,14 +215,72 @@ func (r *Rollout) deploy(ctx context.Context, s PlanStage, nodes []Member, canar
 			broken.set(r.apply(ctx, s, m))
 		})
 	}
+	next.leave()
 	wg.Wait()
-	if err := cmp.Or(broken.get(), stopped, context.Cause(ctx)); err != nil {
+	if err := cmp.Or(broken.get(), r.save(), stopped, context.Cause(ctx)); err != nil {
 		return err
 	}
 	if failed := r.failed(s.Nodes); tooMany() {
 		return &Failure{Stage: s.Name, Nodes: failed, Reason: r.node(failed[0]).Reason}
 	}
 	return nil
+}
+
+func number(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// ahead records that nodes are applying before they are: some at a time, with one change of the file.
+type ahead struct {
+	r     *Rollout
+	nodes []Member // those that are not begun
+	most  int
+	// before is what was known about the first of nodes that are recorded.
+	before []NodeProgress
+}
+
+// begin records, durably, that the next node is applying.
+func (a *ahead) begin() error {
+	if len(a.before) == 0 {
+		n := min(a.most, len(a.nodes))
+		err := a.r.change(func(p *Progress) {
+			for _, m := range a.nodes[:n] {
+				node := p.node(m.Name)
+				a.before = append(a.before, *node)
+				node.State, node.Run = Applying, max(node.Run, 1)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	a.nodes, a.before = a.nodes[1:], a.before[1:]
+	return nil
+}
+
+// leave takes back what is recorded of nodes that are not begun.
+func (a *ahead) leave() {
+	a.r.note(func(p *Progress) {
+		for i, was := range a.before {
+			node := p.node(a.nodes[i].Name)
+			node.State, node.Run = was.State, was.Run
+		}
+	})
+	a.before = nil
+}
+
+// waitWhilePaused waits while the rollout is paused.
+func (a *ahead) waitWhilePaused(ctx context.Context) error {
+	if len(a.before) > 0 && a.r.paused() {
+		a.leave()
+		if err := a.r.save(); err != nil {
+			return err
+		}
+	}
+	return a.r.waitWhilePaused(ctx)
 }
 
 // errorOnce is the first error of several goroutines.
@@ -234,7 +303,7 @@ func (e *errorOnce) get() error {
 	return e.err
 }
 
-// apply deploys one node, until it settles if the stage requires that, and reports it. An error is not one of the node: the progress
+// apply deploys one node, which is recorded as applying, until it settles if the stage requires that, and reports it. An error is not one of the node: the progress
 // could not be written, or ctx ended.
 func (r *Rollout) apply(ctx context.Context, s PlanStage, m Member) error {
 	begun := r.Now()
@@ -247,9 +316,11 @@ func (r *Rollout) apply(ctx context.Context, s PlanStage, m Member) error {
 	if err != nil {
 		return err
 	}
-	for ; ; run++ {
-		if err := r.change(func(p *Progress) { p.node(m.Name).State, p.node(m.Name).Run = Applying, run }); err != nil {
-			return err
+	for from := run; ; run++ {
+		if run > from {
+			if err := r.change(func(p *Progress) { p.node(m.Name).Run = run }); err != nil {
+				return err
+			}
 		}
 		o := r.order(m)
 		o.Run, o.Exports = run, exports
@@ -274,7 +345,7 @@ func (r *Rollout) apply(ctx context.Context, s PlanStage, m Member) error {
 		err = fmt.Errorf("it does not settle: run %d of %d changed %s", run, s.Settle, humanize.Plural(out.Changed, "state"))
 	}
 	n := 0
-	nerr := r.change(func(p *Progress) {
+	r.note(func(p *Progress) {
 		node := p.node(m.Name)
 		if node.State = NodeLive; err != nil {
 			node.State, node.Reason, node.Touched = NodeFailed, err.Error(), touched
@@ -289,14 +360,14 @@ func (r *Rollout) apply(ctx context.Context, s PlanStage, m Member) error {
 	took := r.Now().Sub(begun)
 	if err != nil {
 		r.Emit(r.failureMessage(m, n, took, out, first, err))
-		return nerr
+		return nil
 	}
 	e := event.Event{Kind: event.StepDone, Status: event.OK, Procedure: Procedure, Step: m.Name, N: n, Of: len(r.Plan.Nodes()), Duration: took, Text: "live"}
 	if s.Settle > 0 {
 		e.Text = fmt.Sprintf("live, settled in run %d", run)
 	}
 	r.Emit(e)
-	return nerr
+	return nil
 }
 
 // exportsOf returns the outputs of a node's steps, by name: that of the later step if two wrote the same.

@@ -19,6 +19,9 @@ const (
 	maxFactsSeen = 256 << 10
 )
 
+// manyNodes is from how many nodes on their facts are selected from those of all nodes: a query takes as long as reading some twenty facts.
+const manyNodes = 16
+
 func factsOf(node string) string { return Nodes + node + "/facts/" }
 
 // CheckWritable refuses keys that only the server writes.
@@ -90,13 +93,23 @@ func (s *Store) factChanges(ctx context.Context, q querier, prefix string, want 
 
 // facts adds to the values that a project sees the facts of its nodes, or none if they are longer than 256 KiB.
 func (s *Store) facts(ctx context.Context, nodes []string, to map[string]string) error {
+	prefixes, of := make([]string, len(nodes)), map[string]bool{}
+	for i, node := range nodes {
+		prefixes[i], of[node] = factsOf(node), true
+	}
+	if len(nodes) > manyNodes {
+		prefixes = []string{Nodes}
+	}
 	out, size := map[string]string{}, 0
-	for _, node := range nodes {
-		list, err := s.List(ctx, factsOf(node))
+	for _, prefix := range prefixes {
+		list, err := s.List(ctx, prefix)
 		if err != nil {
 			return err
 		}
 		for _, e := range list {
+			if node, _, _ := strings.Cut(e.Key[len(Nodes):], "/"); !of[node] {
+				continue
+			}
 			if size += len(e.Key) + len(e.Value); size > maxFactsSeen {
 				return nil
 			}

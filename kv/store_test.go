@@ -221,6 +221,13 @@ func TestFacts(t *testing.T) {
 	seen, err = s.Visible(ctx, "app")
 	require.NoError(t, err)
 	require.Empty(t, seen)
+	nodes := []string{"web1"}
+	for i := range 100 {
+		nodes = append(nodes, fmt.Sprint("db", i))
+	}
+	seen, err = s.Visible(ctx, "app", nodes...)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"nodes/web1/facts/os": "Debian", "nodes/web1/facts/mem": "8"}, seen, "of many nodes, too")
 
 	require.NoError(t, s.SetFacts(ctx, "web1", nil))
 	left, err := s.List(ctx, kv.Nodes)

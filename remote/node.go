@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"corpus-git/bundle"
 	"corpus-git/internal/event"
 	"corpus-git/internal/execx"
 	"corpus-git/internal/fault"
@@ -341,8 +341,8 @@ func (f *Failure) fault(where string) error {
 
 // Apply is one delivery of a bundle.
 type Apply struct {
-	// Send writes the bundle. It is called again for each connection; have are the commits that the machine has then.
-	Send func(ctx context.Context, have []project.Commit, w io.Writer) error
+	// Send writes the bundle. It is called again for each connection; have is what the machine has then.
+	Send func(ctx context.Context, have bundle.Tips, w io.Writer) error
 	// Project is the bundle's project.
 	Project project.Name
 	// StoreOnly deploys nothing, Hold begins and waits: see ApplyRequest.
@@ -421,9 +421,9 @@ func (n *Node) applyOnce(ctx context.Context, a Apply, seq *uint64) (last Frame,
 	if err != nil {
 		return last, err
 	}
-	var have []project.Commit
+	var have bundle.Tips
 	if f.Tips != nil {
-		have = slices.Concat(f.Tips.Code, f.Tips.Pillar)
+		have = *f.Tips
 	}
 	_, err = n.follow(ctx, Request{Apply: &ApplyRequest{StoreOnly: a.StoreOnly, Hold: a.Hold, After: *seq}},
 		func(ctx context.Context, w io.Writer) error { return a.Send(ctx, have, w) },

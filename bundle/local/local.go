@@ -9,6 +9,7 @@ package local
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -142,7 +143,7 @@ func (b *Machine) Create(ctx context.Context, name project.Name, q Request, w io
 	return b.Write(ctx, m, q.Have, nil, w)
 }
 
-// Tips returns the commits that this machine has of a project: none for an unknown one.
+// Tips returns what this machine has of a project: nothing of an unknown one.
 func (b *Machine) Tips(ctx context.Context, name project.Name) (t bundle.Tips, err error) {
 	for _, x := range []struct {
 		repo project.Repo
@@ -160,7 +161,42 @@ func (b *Machine) Tips(ctx context.Context, name project.Name) (t bundle.Tips, e
 			return t, err
 		}
 	}
+	if p, err := b.Projects.Get(ctx, name); err == nil {
+		t.KV, err = keysDigest(p.Node)
+		return t, err
+	} else if fault.KindOf(err) != fault.Refused {
+		return t, err
+	}
 	return t, nil
+}
+
+// keysDigest returns the digest of the keys that a project received with its last bundle, "" for none.
+func keysDigest(n *project.Node) (string, error) {
+	if n == nil || len(n.KV) == 0 {
+		return "", nil
+	}
+	text, err := json.Marshal(n.KV)
+	return bundle.KeysDigest(text), err
+}
+
+// keys returns the keys of a bundle, which may leave out those that the project has already.
+func keys(m bundle.Manifest, has *project.Node) (out map[string]string, err error) {
+	if len(m.KV) > 0 {
+		if err := json.Unmarshal(m.KV, &out); err != nil {
+			return nil, fault.New(fault.Refused, "", "the bundle's keys: %w", err)
+		}
+		return out, nil
+	}
+	if m.KVDigest == "" {
+		return nil, nil
+	}
+	switch own, err := keysDigest(has); {
+	case err != nil:
+		return nil, err
+	case own != m.KVDigest:
+		return nil, fault.New(fault.Busy, "", "the bundle leaves out keys that %s does not have here any more", m.Release.Project).WithHint("deploy again")
+	}
+	return has.KV, nil
 }
 
 // Trust adds a key whose bundles are deployed here: see bundle.Signers.
@@ -239,8 +275,14 @@ func (b *Machine) Fence(ctx context.Context, name project.Name, lease int64) err
 // known creates the project of a bundle, if the bundle has commits, or updates its node and, on a node, its environment, which is the hub's.
 func (b *Machine) known(ctx context.Context, m bundle.Manifest, brings bool) (created bool, err error) {
 	name := m.Release.Project
-	node := &project.Node{Hub: cmp.Or(m.From, "another machine"), Name: m.Node.Name, Roles: m.Node.Roles, KV: m.KV}
+	node := &project.Node{Hub: cmp.Or(m.From, "another machine"), Name: m.Node.Name, Roles: m.Node.Roles}
 	p, err := b.Projects.Get(ctx, name)
+	if brings && (err == nil || fault.KindOf(err) == fault.Refused) {
+		var kerr error
+		if node.KV, kerr = keys(m, p.Node); kerr != nil {
+			return false, kerr
+		}
+	}
 	if node.Exports = m.Exports; node.Exports == nil && p.Node != nil {
 		node.Exports = p.Node.Exports // a bundle that is sent in advance has none yet
 	}

@@ -1,8 +1,10 @@
 package machines
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -62,8 +64,9 @@ type Fleet struct {
 	met map[string]bool
 	// attached counts the streams of agents, by node.
 	attached map[string]int
-	// reports keeps facts from being set for a node that is being removed.
-	reports sync.Mutex
+	// reports keeps facts from being set for a node that is being removed. recorded are the last reports that were recorded by this process, whose facts are kept.
+	reports  sync.Mutex
+	recorded map[string]recorded
 	// leased is the revision of this process's lease, 0 before its first order.
 	leased int64
 	// stopped is closed by Detach.
@@ -136,6 +139,9 @@ type machines struct {
 	// pins is what the deployment pins, with the whole pillar; parts are the parts of that by the names of nodes.
 	pins  *bundle.Release
 	parts map[string]project.Commit
+	// keysDigest is the digest of keys.
+	keys       json.RawMessage
+	keysDigest string
 }
 
 func thisProgram() (remote.Release, error) {
@@ -223,7 +229,17 @@ func (r *machines) manifest(ctx context.Context, o fleet.Order) (bundle.Manifest
 	for i := range rel.Set {
 		rel.Set[i].Secret = false // else its value would be left out; the node tells by itself which are secret
 	}
-	return bundle.Manifest{Release: rel, Deployment: o.ID(o.Run), Lease: lease, Exports: o.Exports, KV: o.KV, Leader: o.Leader, Select: d.Select, By: d.Pusher, Node: bundle.Node{Name: o.Node.Name, Roles: o.Node.Roles}}, nil
+	return bundle.Manifest{Release: rel, Deployment: o.ID(o.Run), Lease: lease, Exports: o.Exports, KV: o.KV, KVDigest: r.digest(o.KV), Leader: o.Leader, Select: d.Select, By: d.Pusher, Node: bundle.Node{Name: o.Node.Name, Roles: o.Node.Roles}}, nil
+}
+
+// digest returns the digest of the keys that nodes receive, which are the same for most orders.
+func (r *machines) digest(keys json.RawMessage) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !bytes.Equal(keys, r.keys) {
+		r.keys, r.keysDigest = keys, bundle.KeysDigest(keys)
+	}
+	return r.keysDigest
 }
 
 // pinned returns what the deployment pins for a node: with its part of the pillar.
@@ -265,8 +281,12 @@ func (r *machines) apply(ctx context.Context, n fleet.Node, o fleet.Order, how r
 		change(&m)
 	}
 	how.Project, how.ReconnectFor = o.Deployment.Project, nodeTimeout
-	how.Send = func(ctx context.Context, have []project.Commit, w io.Writer) error {
-		_, err := r.bundles().Write(ctx, m, have, &r.packs, w)
+	how.Send = func(ctx context.Context, have bundle.Tips, w io.Writer) error {
+		m := m
+		if m.KVDigest == have.KV || m.Restore != "" {
+			m.KV = nil
+		}
+		_, err := r.bundles().Write(ctx, m, slices.Concat(have.Code, have.Pillar), &r.packs, w)
 		return err
 	}
 	how.Lost = func(err error, again time.Duration) {

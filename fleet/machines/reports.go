@@ -2,24 +2,64 @@ package machines
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"time"
 
 	"corpus-git/fleet"
 	"corpus-git/internal/fault"
 )
 
-// RecordReport records a node's report, and its facts if they have changed. An unknown node is ignored. Durable on return.
+// seenWithin is how exact the time of a report is that says what the one before it said: a rollout contacts all nodes.
+const seenWithin = time.Minute
+
+// recorded is a report that was recorded: the SHA-256 of what it says, and its time.
+type recorded struct {
+	sum  [sha256.Size]byte
+	seen time.Time
+}
+
+// RecordReport records a node's report, and its facts if they have changed. An unknown node is ignored. Durable on return, except for the time of a report that is the same as one within the last
+// minute.
 func (f *Fleet) RecordReport(ctx context.Context, name string, said fleet.NodeReport) error {
-	if err := f.Store.RecordReport(ctx, name, said); err != nil || f.Facts == nil {
+	timeless := said
+	timeless.Seen = time.Time{}
+	text, err := json.Marshal(timeless)
+	if err != nil {
+		return err
+	}
+	own := recorded{sha256.Sum256(text), said.Seen}
+	f.reports.Lock()
+	old, known := f.recorded[name]
+	f.reports.Unlock()
+	same := known && old.sum == own.sum
+	if same && said.Seen.Sub(old.seen).Abs() < seenWithin {
+		return nil
+	}
+	if err := f.Store.RecordReport(ctx, name, said); err != nil {
 		return err
 	}
 	f.reports.Lock()
 	defer f.reports.Unlock()
+	if _, still := f.recorded[name]; same && still { // not removed meanwhile: it has these facts
+		f.recorded[name] = own
+		return nil
+	}
 	if _, err := f.Get(ctx, name); fault.KindOf(err) == fault.Refused {
 		return nil
 	} else if err != nil {
 		return err
 	}
-	return f.Facts(ctx, name, said.Facts)
+	if f.Facts != nil {
+		if err := f.Facts(ctx, name, said.Facts); err != nil {
+			return err
+		}
+	}
+	if f.recorded == nil {
+		f.recorded = map[string]recorded{}
+	}
+	f.recorded[name] = own
+	return nil
 }
 
 // Remove removes a node with its facts, as fleet.Store.Remove does. After a crash the facts may be gone and the node still there; its next report sets them again.
@@ -27,11 +67,14 @@ func (f *Fleet) Remove(ctx context.Context, name string) error {
 	f.reports.Lock()
 	defer f.reports.Unlock()
 	err := f.Removable(ctx, name)
-	if err == nil && f.Facts != nil {
-		err = f.Facts(ctx, name, nil)
-	}
 	if err != nil {
 		return err
+	}
+	delete(f.recorded, name)
+	if f.Facts != nil {
+		if err := f.Facts(ctx, name, nil); err != nil {
+			return err
+		}
 	}
 	return f.Store.Remove(ctx, name)
 }

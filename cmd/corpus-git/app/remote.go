@@ -203,7 +203,8 @@ func (r *remoting) deploy(ctx context.Context, do map[string]bool) (int, error) 
 	told := false
 	f, err := r.node.Apply(ctx, remote.Apply{
 		Project: r.name, StoreOnly: !do[remoteDeploy], ReconnectFor: r.reconnect,
-		Send: func(ctx context.Context, have []project.Commit, w io.Writer) error {
+		Send: func(ctx context.Context, there bundle.Tips, w io.Writer) error {
+			have := slices.Concat(there.Code, there.Pillar)
 			var size remote.Counter
 			size.W = w
 			if !do[remoteSync] {

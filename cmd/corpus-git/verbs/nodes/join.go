@@ -227,11 +227,15 @@ func Direct(argv []string) func(s Session) error {
 }
 
 func attach(s Session, node string) error {
-	valid := func() error { return OfAgent(s, node) }
-	if err := valid(); err != nil {
-		return s.Audited(audit.Entry{Action: "node attach", Object: node}, err)
+	refused := requireOwnNode(s, node)
+	var err error
+	if refused == nil {
+		err = s.Fleet.Attach(s.Context, node, func() error { refused = OfAgent(s, node); return refused }, s.In, s.Out)
 	}
-	return s.Fleet.Attach(s.Context, node, valid, s.In, s.Out)
+	if refused != nil {
+		return s.Audited(audit.Entry{Action: "node attach", Object: node}, refused)
+	}
+	return err
 }
 
 func nodeAttach(s Session) *cobra.Command {
