@@ -168,6 +168,16 @@ func (c *Change) scan(f io.ReaderAt, order binary.ByteOrder, from place) error {
 	}
 }
 
+// Count returns the number of pages for which Each calls its function.
+func (c *Change) Count() (n int) {
+	for page := range c.frames {
+		if page <= c.Pages {
+			n++
+		}
+	}
+	return n
+}
+
 // Each calls f for each page that has changed, in ascending order, with its content, which is valid until f returns.
 func (c *Change) Each(f func(page uint32, data []byte) error) error {
 	h, err := os.Open(c.log)
