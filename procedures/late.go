@@ -10,14 +10,18 @@ import (
 	"corpus-git/procedures/recipe"
 )
 
-// leastLate is the least duration of a step that is reported as unusual: shorter ones vary by chance.
-const leastLate = time.Second
+// leastLate is the least duration of a step that is reported as unusual, and leastRuns the number of past runs that say what is usual: shorter and
+// fewer ones vary by chance.
+const (
+	leastLate = time.Second
+	leastRuns = 3
+)
 
-// watchStep reports once if a step runs longer than nine of ten past runs. stop must be called when the step has ended; nothing is
+// watchStep reports once if a step runs longer than nine of the last ten runs, or than all of them if there are fewer. stop must be called when the step has ended; nothing is
 // reported after it.
 func (e *Env) watchStep(s recipe.Step) (stop func()) {
 	usual, ok := e.Usual[timingName(s.Name, "")]
-	if !ok {
+	if !ok || usual.Runs < leastRuns {
 		return func() {}
 	}
 	var mu sync.Mutex
@@ -28,8 +32,8 @@ func (e *Env) watchStep(s recipe.Step) (stop func()) {
 		if over {
 			return
 		}
-		e.Report.Append(event.Event{Kind: event.Note, Text: fmt.Sprintf("%s takes longer than usual: 9 of 10 past runs took %s or less, half of them %s",
-			s.Name, humanize.Seconds(usual.P90), humanize.Seconds(usual.Median))})
+		e.Report.Append(event.Event{Kind: event.Note, Text: fmt.Sprintf("%s takes longer than usual: of the last %d runs half took %s or less, %s",
+			s.Name, usual.Runs, humanize.Seconds(usual.Median), usual.Upper())})
 	})
 	return func() {
 		timer.Stop()

@@ -188,12 +188,7 @@ type Unread struct {
 }
 
 // File returns the file of the layer, as messages call it.
-func (u Unread) File() string {
-	if u.Layer == LayerCommand {
-		return string(LayerCommand)
-	}
-	return cfgError(u.Layer, "", "").At.File
-}
+func (u Unread) File() string { return cfgError(u.Layer, "", "").At.File }
 
 // InFile returns the keys as the file has them.
 func (u Unread) InFile() []string { return inFile(u.Layer, u.Keys) }
@@ -248,10 +243,9 @@ func (c *Cfg) unknown(in CfgInputs) (out []Unread) {
 	return out
 }
 
-// Used is how much of a value something reads.
+// Used is how much of a value something reads: nothing, the value or its presence and not what is below it, or all of it.
 type Used int
 
-// Nothing reads it; its own value or presence is read, and below it only what is read itself; it is read with everything below it.
 const (
 	UsedNone Used = iota
 	UsedSelf
@@ -282,11 +276,7 @@ func (c *Cfg) Unread(used func(keys []string) Used) (out []Unread) {
 		switch key := py.Str(l.key); {
 		case len(c.known) == 0:
 		case key == "data":
-			l.sub.each(func(b *leaf) {
-				if b.key != "node" { // the server sets it
-					walk(b, []string{key, py.Str(b.key)})
-				}
-			})
+			l.sub.each(func(b *leaf) { walk(b, []string{key, py.Str(b.key)}) })
 		case !slices.Contains(c.known, key):
 			walk(l, []string{key})
 		}
@@ -304,8 +294,9 @@ func (l *leaf) setBy() (layer Layer) {
 		})
 		return layer
 	}
-	if in := l.layer; l.value != nil && (in.FromPillar() || in.ofClass() != "" || slices.Contains([]Layer{LayerSample, LayerSampleEnv, LayerSampleOS, LayerCommand}, in)) {
-		return in
+	of := []Layer{LayerSample, LayerSampleEnv, LayerSampleOS, LayerCommand}
+	if l.value != nil && (l.layer.FromPillar() || l.layer.ofClass() != "" || slices.Contains(of, l.layer)) {
+		return l.layer
 	}
 	return ""
 }

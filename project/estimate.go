@@ -42,10 +42,18 @@ func EstimatesOf(runs []Result) map[string]Estimate {
 	return out
 }
 
-// Text returns the estimate in words: by how many deployments, and the 90th percentile if there is more than one.
-func (e Estimate) Text() string {
-	if e.Runs > 1 {
-		return fmt.Sprintf("takes about %s by the last %d good deployments, 9 of 10 took %s or less", humanize.Rough(e.Median), e.Runs, humanize.Rough(e.P90))
+// Upper describes the 90th percentile. Of fewer than EstimateRuns runs it is the longest.
+func (e Estimate) Upper() string {
+	if e.Runs < EstimateRuns {
+		return "the longest " + humanize.Rough(e.P90)
 	}
-	return fmt.Sprintf("takes about %s by the last good deployment", humanize.Rough(e.Median))
+	return "9 of 10 " + humanize.Rough(e.P90) + " or less"
+}
+
+// Text returns the estimate in words: by how many deployments, and Upper if there is more than one.
+func (e Estimate) Text() string {
+	if e.Runs == 1 {
+		return "takes about " + humanize.Rough(e.Median) + " by the last good deployment"
+	}
+	return fmt.Sprintf("takes about %s by the last %d good deployments, %s", humanize.Rough(e.Median), e.Runs, e.Upper())
 }

@@ -49,6 +49,7 @@ const (
 
 // recipe searches the recipe, the samples and the pillar.
 func (r *reader) recipe() {
+	r.add(rootCfg, []string{"data", "node"}, true) // the server sets it
 	playbooks := false
 	r.walk(r.in.Recipe, "", func(p, _ string) {
 		ext := path.Ext(p)

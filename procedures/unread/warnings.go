@@ -25,6 +25,9 @@ func Warnings(cfg *project.Cfg, pillar *py.Dict, in Sources) (out []recipe.Warni
 		out = append(out, recipe.Warning{File: at.String(), Text: strings.Join(u.Keys, ".") + ": " + says})
 	}
 	place := func(u project.Unread) fault.Pos {
+		if u.Layer == project.LayerCommand {
+			return fault.Pos{File: string(u.Layer)}
+		}
 		return keyplace.Of(fault.Pos{File: u.File()}, u.InFile(), in.Trees)
 	}
 	for _, u := range misnamed(pillar, in) {
