@@ -22,6 +22,8 @@ type Container struct {
 	Packages []string `json:"packages,omitempty"`
 	// Address is its address, with the length of the network's prefix.
 	Address netip.Prefix `json:"address,omitzero"`
+	// Address6 is its IPv6 address; invalid if it has none, as containers that were created without one.
+	Address6 netip.Prefix `json:"address6,omitzero"`
 	// Target and Options are those of ssh(1) for a machine of the driver bare.
 	Target  string   `json:"ssh,omitempty"`
 	Options []string `json:"ssh_options,omitempty"`

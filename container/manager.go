@@ -69,20 +69,21 @@ func (m Manager) Create(ctx context.Context, c Container) (Container, error) {
 		return c, err
 	}
 	defer unlock()
+	n, err := m.Network.Get()
+	if err != nil {
+		return c, err
+	}
 	if begun, err := m.Store.Get(c.Name); err == nil && !begun.Ready {
 		m.Say("continuing: its creation was interrupted")
 		if begun.Target != "" && c.Target != "" {
 			begun.Target, begun.Options = c.Target, c.Options // which may have been the reason
 		}
 		c = begun
-	} else {
-		n, err := m.Network.Get()
-		if err != nil {
-			return c, err
-		}
-		if c, err = m.Store.Add(c, n.Prefix); err != nil {
-			return c, err
-		}
+	} else if c, err = m.Store.Add(c, n.Prefix); err != nil {
+		return c, err
+	}
+	if c.Target == "" && network.HasIPv6() {
+		c.Address6 = n.Address6(c.Address.Addr())
 	}
 	d, err := m.driver(c)
 	if err != nil {
@@ -314,9 +315,12 @@ func (m Manager) Publish(ctx context.Context, name string, listen, port uint16) 
 	if err != nil {
 		return err
 	}
+	p := network.Port{Listen: listen, Container: name, To: netip.AddrPortFrom(a, port)}
+	if c.Address6.IsValid() {
+		p.To6 = netip.AddrPortFrom(c.Address6.Addr(), port)
+	}
 	_, err = m.ports(func(n *network.Network) error {
-		n.Ports = append(slices.DeleteFunc(n.Ports, func(p network.Port) bool { return p.Listen == listen }),
-			network.Port{Listen: listen, Container: name, To: netip.AddrPortFrom(a, port)})
+		n.Ports = append(slices.DeleteFunc(n.Ports, func(p network.Port) bool { return p.Listen == listen }), p)
 		slices.SortFunc(n.Ports, func(a, b network.Port) int { return int(a.Listen) - int(b.Listen) })
 		return nil
 	})

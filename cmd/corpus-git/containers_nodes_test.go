@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"corpus-git/container/network"
 )
 
 // keeper is the program on this machine, with containers in a folder, and a network, of its own.
@@ -83,8 +86,8 @@ func (k *keeper) create(name string) {
 }
 
 // answering is a server in Perl, which the base system has: it says its name to each connection, after a while, so that some are open at each moment.
-const answering = `use IO::Socket::INET; $SIG{CHLD} = "IGNORE";
-my $s = IO::Socket::INET->new(LocalPort => 8080, Listen => 512, ReuseAddr => 1) or die "listen: $!";
+const answering = `use IO::Socket::IP; $SIG{CHLD} = "IGNORE";
+my $s = IO::Socket::IP->new(LocalHost => "::", V6Only => 0, LocalPort => 8080, Listen => 512, ReuseAddr => 1) or die "listen: $!";
 while (my $c = $s->accept) { next if fork; my $line = <$c>; select undef, undef, undef, 0.05; print $c "$ARGV[0] $line"; close $c; exit 0 }`
 
 // Clients ask again and again while the port that they ask is switched between two containers. Each is answered, and after a switch has returned only the new
@@ -96,8 +99,9 @@ func TestContainerPublish(t *testing.T) {
 		k.run("exec", name, "--", "sh", "-c", "cat >/root/server.pl <<'E'\n"+answering+"\nE\nsystemd-run --quiet --unit=answering perl /root/server.pl "+name+"\nfor i in $(seq 100); do ss -Hlnt sport = :8080 | grep -q . && exit 0; sleep .1; done; exit 1")
 	}
 	const port = "18080"
-	ask := func() (string, error) {
-		conn, err := (&net.Dialer{Timeout: 20 * time.Second}).DialContext(t.Context(), "tcp", net.JoinHostPort(k.gateway, port))
+	six := network.Network{Bridge: k.network[3], Prefix: netip.MustParsePrefix(k.network[1])}.Prefix6().Addr().String()
+	ask := func(host string) (string, error) {
+		conn, err := (&net.Dialer{Timeout: 20 * time.Second}).DialContext(t.Context(), "tcp", net.JoinHostPort(host, port))
 		if err != nil {
 			return "", err
 		}
@@ -113,7 +117,7 @@ func TestContainerPublish(t *testing.T) {
 		}
 		return name, err
 	}
-	_, err := ask()
+	_, err := ask(k.gateway)
 	require.Error(t, err, "nothing is published yet")
 	k.run("publish", "cgtest-a", port+":8080")
 
@@ -121,7 +125,8 @@ func TestContainerPublish(t *testing.T) {
 	var clients sync.WaitGroup
 	var mu sync.Mutex
 	answers := map[string]int{}
-	for range 8 {
+	hosts := []string{k.gateway, "127.0.0.1", six}
+	for i := range 9 {
 		clients.Go(func() {
 			for {
 				select {
@@ -129,7 +134,7 @@ func TestContainerPublish(t *testing.T) {
 					return
 				default:
 				}
-				name, err := ask()
+				name, err := ask(hosts[i%len(hosts)])
 				if err != nil {
 					name = err.Error()
 				}
@@ -142,9 +147,11 @@ func TestContainerPublish(t *testing.T) {
 	for i := range 20 {
 		name := []string{"cgtest-b", "cgtest-a"}[i%2]
 		k.run("publish", name, port+":8080")
-		got, err := ask()
-		require.NoError(t, err)
-		require.Equal(t, name, got, "after the switch")
+		for _, host := range hosts {
+			got, err := ask(host)
+			require.NoError(t, err, host)
+			require.Equal(t, name, got, "after the switch")
+		}
 	}
 	close(done)
 	clients.Wait()
@@ -160,8 +167,10 @@ func TestContainerPublish(t *testing.T) {
 	out, err := k.try("unpublish", port)
 	require.Error(t, err)
 	require.Contains(t, out, "is not published")
-	_, err = ask()
-	require.Error(t, err)
+	for _, host := range hosts {
+		_, err = ask(host)
+		require.Error(t, err)
+	}
 }
 
 // The command is killed at random moments while it makes a container; the same command continues. What it says and refuses on the way.

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
@@ -30,15 +32,38 @@ type Network struct {
 
 // Port is a port of this machine, and the container that it is published for.
 type Port struct {
-	// Listen is the port, over TCP; Container and To are the container and its address and port.
+	// Listen is the port, over TCP; Container and To are the container and its address and port, To6 those over IPv6, if it has an address there.
 	Listen    uint16         `json:"listen"`
 	Container string         `json:"container"`
 	To        netip.AddrPort `json:"to"`
+	To6       netip.AddrPort `json:"to6,omitzero"`
 }
 
 // Default returns the default network: private (RFC 1918), and rarely used.
 func Default() Network {
 	return Network{Bridge: "corpus-git0", Prefix: netip.MustParsePrefix("10.213.77.1/24")}
+}
+
+// prefix6 is the length of the prefix of an IPv6 network (RFC 4291, 2.5.4).
+const prefix6 = 64
+
+// Prefix6 returns this machine's IPv6 address in the network: a unique local one (RFC 4193), the same each time.
+func (n Network) Prefix6() netip.Prefix { return n.Address6(n.Prefix.Addr()) }
+
+// Address6 returns the IPv6 address that belongs to an IPv4 address of the network.
+func (n Network) Address6(a netip.Addr) netip.Prefix {
+	id := sha256.Sum256([]byte("corpus-git " + n.Bridge + " " + n.Prefix.Masked().String()))
+	v4 := a.As4()
+	addr := [16]byte{0: 0xfd}
+	copy(addr[1:6], id[:])
+	copy(addr[12:], v4[:])
+	return netip.PrefixFrom(netip.AddrFrom16(addr), prefix6)
+}
+
+// HasIPv6 reports whether this machine has IPv6.
+func HasIPv6() bool {
+	text, err := os.ReadFile("/proc/sys/net/ipv6/conf/default/disable_ipv6")
+	return err == nil && strings.TrimSpace(string(text)) == "0"
 }
 
 // validBridge matches a valid name of an interface: at most 15 bytes.
@@ -93,7 +118,20 @@ func (n Network) Up() error {
 	if err := n.bridge(); err != nil {
 		return err
 	}
-	return n.rules()
+	if err := n.rules(); err != nil {
+		return err
+	}
+	return n.loopback()
+}
+
+// loopback allows packets from 127.0.0.1 to leave by the bridge if ports are published, so that this machine reaches them at that address, too. Without the rules, which
+// come first, containers could reach what listens on the loopback interface (CVE-2020-8558).
+func (n Network) loopback() error {
+	value := "0"
+	if len(n.Ports) > 0 {
+		value = "1"
+	}
+	return explain(os.WriteFile("/proc/sys/net/ipv4/conf/"+n.Bridge+"/route_localnet", []byte(value), 0o644)) //nolint:gosec // a file of the kernel's
 }
 
 // bridge creates the bridge with its address.
@@ -113,22 +151,37 @@ func (n Network) bridge() error {
 	if link.Type() != "bridge" {
 		return fault.New(fault.Refused, "", "%s is an interface of another kind (%s)", n.Bridge, link.Type())
 	}
-	addrs, err := netlink.AddrList(link, netlink.FAMILY_V4)
+	if err := n.address(link, n.Prefix, netlink.FAMILY_V4); err != nil {
+		return err
+	}
+	if err := netlink.LinkSetUp(link); err != nil {
+		return explain(err)
+	}
+	if !HasIPv6() {
+		return nil
+	}
+	return n.address(link, n.Prefix6(), netlink.FAMILY_V6)
+}
+
+// address gives the bridge an address.
+func (n Network) address(link netlink.Link, p netip.Prefix, family int) error {
+	addrs, err := netlink.AddrList(link, family)
 	if err != nil {
 		return err
 	}
-	have := false
 	for _, a := range addrs {
-		have = have || a.IPNet.String() == n.Prefix.String()
-	}
-	if !have {
-		ip := n.Prefix.Addr().As4()
-		addr := &netlink.Addr{IPNet: &net.IPNet{IP: ip[:], Mask: net.CIDRMask(n.Prefix.Bits(), 32)}}
-		if err := netlink.AddrAdd(link, addr); err != nil && !errors.Is(err, fs.ErrExist) {
-			return explain(fmt.Errorf("give %s the address %s: %w", n.Bridge, n.Prefix, err))
+		if a.IPNet.String() == p.String() {
+			return nil
 		}
 	}
-	return explain(netlink.LinkSetUp(link))
+	addr := &netlink.Addr{IPNet: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}}
+	if p.Addr().Is6() {
+		addr.Flags = unix.IFA_F_NODAD // nobody else chooses addresses there
+	}
+	if err := netlink.AddrAdd(link, addr); err != nil && !errors.Is(err, fs.ErrExist) {
+		return explain(fmt.Errorf("give %s the address %s: %w", n.Bridge, p, err))
+	}
+	return nil
 }
 
 // Down removes the bridge and the rules. It is not an error if they do not exist.

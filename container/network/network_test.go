@@ -1,6 +1,7 @@
 package network
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -48,9 +49,9 @@ func TestUp(t *testing.T) {
 	require.Equal(t, n.Prefix.String(), addrs[0].IPNet.String())
 
 	// The map of published ports is replaced with the rest; the rules are there once.
-	n.Ports = []Port{{80, "web1", netip.MustParseAddrPort("10.213.77.2:8080")}, {443, "web1", netip.MustParseAddrPort("10.213.77.2:443")}}
+	n.Ports = []Port{{Listen: 80, Container: "web1", To: netip.MustParseAddrPort("10.213.77.2:8080")}, {Listen: 443, Container: "web1", To: netip.MustParseAddrPort("10.213.77.2:443")}}
 	require.NoError(t, n.Up())
-	n.Ports = []Port{{80, "web2", netip.MustParseAddrPort("10.213.77.3:8081")}}
+	n.Ports = []Port{{Listen: 80, Container: "web2", To: netip.MustParseAddrPort("10.213.77.3:8081")}}
 	require.NoError(t, n.Up())
 	c, err := nftables.New()
 	require.NoError(t, err)
@@ -66,11 +67,11 @@ func TestUp(t *testing.T) {
 	require.NoError(t, err)
 	rules := map[string]int{}
 	for _, ch := range chains {
-		list, err := c.GetRules(table, ch)
+		list, err := c.GetRules(ch.Table, ch)
 		require.NoError(t, err)
-		rules[ch.Name] = len(list)
+		rules[fmt.Sprint(ch.Table.Family, ch.Name)] = len(list)
 	}
-	require.Equal(t, map[string]int{"prerouting": 1, "output": 1, "postrouting": 2, "forward": 3}, rules)
+	require.Equal(t, map[string]int{"2raw": 1, "2prerouting": 1, "2output": 1, "2postrouting": 3, "2forward": 3, "10prerouting": 1, "10output": 1, "10postrouting": 2, "10forward": 3}, rules)
 
 	require.NoError(t, n.Down())
 	chains, err = c.ListChains()
@@ -104,7 +105,7 @@ func TestStore(t *testing.T) {
 	n, err := s.Get()
 	require.NoError(t, err)
 	require.Equal(t, Default(), n)
-	n.Ports = []Port{{80, "web1", netip.MustParseAddrPort("10.213.77.2:8080")}}
+	n.Ports = []Port{{Listen: 80, Container: "web1", To: netip.MustParseAddrPort("10.213.77.2:8080"), To6: netip.MustParseAddrPort("[fd00::2]:8080")}}
 	require.NoError(t, s.Put(n))
 	got, err := s.Get()
 	require.NoError(t, err)

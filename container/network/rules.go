@@ -3,6 +3,8 @@ package network
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"syscall"
 
 	"github.com/google/nftables"
@@ -11,70 +13,128 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The registers of the kernel's packet filter that the rules use: a published address and its port are adjacent, as in the map's values.
-const (
-	regAddress = unix.NFT_REG_1
-	regPort    = unix.NFT_REG32_01
-)
+// regAddress is the register of the kernel's packet filter for values and addresses. A published address and its port are adjacent, as in the map's values.
+const regAddress = unix.NFT_REG_1
 
-// rules replaces the table in one transaction:
+// family is a version of IP: where a packet has its addresses, which are as long as the family's, in bytes.
+type family struct {
+	table       nftables.TableFamily
+	proto       uint32
+	address     nftables.SetDatatype
+	source, dst uint32
+	length      uint32
+	// regPort is the register behind an address.
+	regPort uint32
+	// loopback is how an address of the loopback interface begins.
+	loopback []byte
+	// network is this machine's address in the network of containers, and to a published port's.
+	network netip.Prefix
+	to      func(Port) netip.AddrPort
+}
+
+// ipv4 is that of RFC 791 (3.1), with the loopback addresses of RFC 1122 (3.2.1.3).
+func (n Network) ipv4() family {
+	return family{
+		table: nftables.TableFamilyIPv4, proto: unix.NFPROTO_IPV4, address: nftables.TypeIPAddr, source: 12, dst: 16, length: 4, regPort: unix.NFT_REG32_01,
+		loopback: []byte{127}, network: n.Prefix, to: func(p Port) netip.AddrPort { return p.To },
+	}
+}
+
+// ipv6 is that of RFC 8200 (3), with the loopback address of RFC 4291 (2.5.3).
+func (n Network) ipv6() family {
+	loopback := netip.IPv6Loopback().As16()
+	return family{
+		table: nftables.TableFamilyIPv6, proto: unix.NFPROTO_IPV6, address: nftables.TypeIP6Addr, source: 8, dst: 24, length: 16, regPort: unix.NFT_REG32_04,
+		loopback: loopback[:], network: n.Prefix6(), to: func(p Port) netip.AddrPort { return p.To6 },
+	}
+}
+
+// rules replaces the tables in one transaction. For IPv4:
 //
 //	table ip BRIDGE {
 //		map ports { type inet_service : ipv4_addr . inet_service }
+//		chain raw         { type filter hook prerouting priority raw;  iifname BRIDGE ip daddr 127/8 drop }
 //		chain prerouting  { type nat hook prerouting priority dstnat;  fib daddr type local ip daddr != 127/8 dnat to tcp dport map @ports }
-//		chain output      { type nat hook output priority dstnat;      fib daddr type local ip daddr != 127/8 dnat to tcp dport map @ports }
-//		chain postrouting { type nat hook postrouting priority srcnat; ip saddr NETWORK oifname != BRIDGE masquerade; oifname BRIDGE ct status dnat ip saddr NETWORK masquerade }
+//		chain output      { type nat hook output priority dstnat;      fib daddr type local dnat to tcp dport map @ports }
+//		chain postrouting { type nat hook postrouting priority srcnat; ip saddr NETWORK oifname != BRIDGE masquerade; oifname BRIDGE ct status dnat ip saddr NETWORK masquerade; oifname BRIDGE ip saddr 127/8 masquerade }
 //		chain forward     { type filter hook forward;                  oifname BRIDGE iifname != BRIDGE ct state established,related accept; ct status dnat accept; drop }
 //	}
 //
-// The syntax is that of nftables: nft(8).
+// For IPv6 the same, without what concerns the loopback interface: the kernel sends no packets from ::1 to others. The syntax is that of nftables: nft(8).
 func (n Network) rules() error {
 	c, err := nftables.New()
 	if err != nil {
 		return explain(err)
 	}
-	t := &nftables.Table{Family: nftables.TableFamilyIPv4, Name: n.Bridge}
-	// A table must exist to be removed; adding an existing one changes nothing.
-	c.AddTable(t)
-	c.DelTable(t)
-	t = c.AddTable(t)
-	ports := &nftables.Set{Table: t, Name: "ports", IsMap: true, KeyType: nftables.TypeInetService, DataType: nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeInetService)}
-	var elements []nftables.SetElement
-	for _, p := range n.Ports {
-		ip := p.To.Addr().As4()
-		elements = append(elements, nftables.SetElement{Key: binaryutil.BigEndian.PutUint16(p.Listen), Val: append(append([]byte{}, ip[:]...), append(binaryutil.BigEndian.PutUint16(p.To.Port()), 0, 0)...)})
+	families := []family{n.ipv4()}
+	if HasIPv6() {
+		families = append(families, n.ipv6())
 	}
-	if err := c.AddSet(ports, elements); err != nil {
-		return fmt.Errorf("publish ports: %w", err)
+	for _, f := range families {
+		if err := n.add(c, f); err != nil {
+			return err
+		}
 	}
-	accept := nftables.ChainPolicyAccept
-	for name, hook := range map[string]*nftables.ChainHook{"prerouting": nftables.ChainHookPrerouting, "output": nftables.ChainHookOutput} {
-		ch := c.AddChain(&nftables.Chain{Name: name, Table: t, Type: nftables.ChainTypeNAT, Hooknum: hook, Priority: nftables.ChainPriorityNATDest, Policy: &accept})
-		c.AddRule(&nftables.Rule{Table: t, Chain: ch, Exprs: publish(ports)})
-	}
-	post := c.AddChain(&nftables.Chain{Name: "postrouting", Table: t, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource, Policy: &accept})
-	c.AddRule(&nftables.Rule{Table: t, Chain: post, Exprs: and(n.fromNetwork(), n.interfaceIs(expr.MetaKeyOIFNAME, expr.CmpOpNeq), masquerade())})
-	c.AddRule(&nftables.Rule{Table: t, Chain: post, Exprs: and(n.interfaceIs(expr.MetaKeyOIFNAME, expr.CmpOpEq), published(), n.fromNetwork(), masquerade())})
-	fwd := c.AddChain(&nftables.Chain{Name: "forward", Table: t, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookForward, Priority: nftables.ChainPriorityFilter, Policy: &accept})
-	into := and(n.interfaceIs(expr.MetaKeyOIFNAME, expr.CmpOpEq), n.interfaceIs(expr.MetaKeyIIFNAME, expr.CmpOpNeq))
-	c.AddRule(&nftables.Rule{Table: t, Chain: fwd, Exprs: and(into, conntrack(expr.CtKeySTATE, expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED), verdict(expr.VerdictAccept))})
-	c.AddRule(&nftables.Rule{Table: t, Chain: fwd, Exprs: and(into, published(), verdict(expr.VerdictAccept))})
-	c.AddRule(&nftables.Rule{Table: t, Chain: fwd, Exprs: and(into, verdict(expr.VerdictDrop))})
 	if err := c.Flush(); err != nil {
 		return explain(fmt.Errorf("write the rules of %s: %w", n.Bridge, err))
 	}
 	return nil
 }
 
-// removeRules removes the table. It is not an error if it does not exist.
+// add adds the table of a family to a transaction.
+func (n Network) add(c *nftables.Conn, f family) error {
+	t := &nftables.Table{Family: f.table, Name: n.Bridge}
+	// A table must exist to be removed; adding an existing one changes nothing.
+	c.AddTable(t)
+	c.DelTable(t)
+	t = c.AddTable(t)
+	ports := &nftables.Set{Table: t, Name: "ports", IsMap: true, KeyType: nftables.TypeInetService, DataType: nftables.MustConcatSetType(f.address, nftables.TypeInetService)}
+	var elements []nftables.SetElement
+	for _, p := range n.Ports {
+		if to := f.to(p); to.IsValid() {
+			elements = append(elements, nftables.SetElement{Key: binaryutil.BigEndian.PutUint16(p.Listen), Val: append(append([]byte{}, to.Addr().AsSlice()...), append(binaryutil.BigEndian.PutUint16(to.Port()), 0, 0)...)})
+		}
+	}
+	if err := c.AddSet(ports, elements); err != nil {
+		return fmt.Errorf("publish ports: %w", err)
+	}
+	accept := nftables.ChainPolicyAccept
+	chain := func(name string, kind nftables.ChainType, hook *nftables.ChainHook, priority *nftables.ChainPriority, rules ...[]expr.Any) {
+		ch := c.AddChain(&nftables.Chain{Name: name, Table: t, Type: kind, Hooknum: hook, Priority: priority, Policy: &accept})
+		for _, r := range rules {
+			c.AddRule(&nftables.Rule{Table: t, Chain: ch, Exprs: r})
+		}
+	}
+	out := f.publish(ports)
+	to, from := n.interfaceIs(expr.MetaKeyOIFNAME, expr.CmpOpEq), n.interfaceIs(expr.MetaKeyIIFNAME, expr.CmpOpEq)
+	post := [][]expr.Any{and(f.fromNetwork(), n.interfaceIs(expr.MetaKeyOIFNAME, expr.CmpOpNeq), masquerade()), and(to, published(), f.fromNetwork(), masquerade())}
+	if f.table == nftables.TableFamilyIPv4 {
+		chain("raw", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, nftables.ChainPriorityRaw, and(from, f.onLoopback(f.dst, expr.CmpOpEq), verdict(expr.VerdictDrop)))
+		post = append(post, and(to, f.onLoopback(f.source, expr.CmpOpEq), masquerade()))
+	} else {
+		out = and(f.onLoopback(f.dst, expr.CmpOpNeq), out)
+	}
+	chain("prerouting", nftables.ChainTypeNAT, nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest, and(f.onLoopback(f.dst, expr.CmpOpNeq), f.publish(ports)))
+	chain("output", nftables.ChainTypeNAT, nftables.ChainHookOutput, nftables.ChainPriorityNATDest, out)
+	chain("postrouting", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource, post...)
+	into := and(to, n.interfaceIs(expr.MetaKeyIIFNAME, expr.CmpOpNeq))
+	chain("forward", nftables.ChainTypeFilter, nftables.ChainHookForward, nftables.ChainPriorityFilter,
+		and(into, conntrack(expr.CtKeySTATE, expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED), verdict(expr.VerdictAccept)),
+		and(into, published(), verdict(expr.VerdictAccept)), and(into, verdict(expr.VerdictDrop)))
+	return nil
+}
+
+// removeRules removes the tables. It is not an error if they do not exist.
 func (n Network) removeRules() error {
 	c, err := nftables.New()
 	if err != nil {
 		return explain(err)
 	}
-	c.DelTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: n.Bridge})
-	if err := c.Flush(); err != nil && !errors.Is(err, syscall.ENOENT) {
-		return explain(err)
+	for _, f := range []nftables.TableFamily{nftables.TableFamilyIPv4, nftables.TableFamilyIPv6} {
+		c.DelTable(&nftables.Table{Family: f, Name: n.Bridge})
+		if err := c.Flush(); err != nil && !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.EAFNOSUPPORT) {
+			return explain(err)
+		}
 	}
 	return nil
 }
@@ -97,22 +157,21 @@ func (n Network) interfaceIs(key expr.MetaKey, op expr.CmpOp) []expr.Any {
 	return []expr.Any{&expr.Meta{Key: key, Register: regAddress}, &expr.Cmp{Op: op, Register: regAddress, Data: name}}
 }
 
-// The offsets of addresses in an IPv4 header (RFC 791, 3.1), in bytes, and the first byte of those of the loopback interface (RFC 1122,
-// 3.2.1.3).
-const (
-	sourceAddress      = 12
-	destinationAddress = 16
-	loopback           = 127
-)
-
 // fromNetwork matches packets from an address of the network.
-func (n Network) fromNetwork() []expr.Any {
-	net := n.Prefix.Masked().Addr().As4()
-	mask := ^uint32(0) << (32 - n.Prefix.Bits())
+func (f family) fromNetwork() []expr.Any {
+	own := f.network.Masked().Addr().AsSlice()
 	return []expr.Any{
-		&expr.Payload{DestRegister: regAddress, Base: expr.PayloadBaseNetworkHeader, Offset: sourceAddress, Len: 4},
-		&expr.Bitwise{SourceRegister: regAddress, DestRegister: regAddress, Len: 4, Mask: binaryutil.BigEndian.PutUint32(mask), Xor: make([]byte, 4)},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: regAddress, Data: net[:]},
+		&expr.Payload{DestRegister: regAddress, Base: expr.PayloadBaseNetworkHeader, Offset: f.source, Len: f.length},
+		&expr.Bitwise{SourceRegister: regAddress, DestRegister: regAddress, Len: f.length, Mask: net.CIDRMask(f.network.Bits(), len(own)*8), Xor: make([]byte, f.length)},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: regAddress, Data: own},
+	}
+}
+
+// onLoopback compares the address at an offset with those of the loopback interface.
+func (f family) onLoopback(offset uint32, op expr.CmpOp) []expr.Any {
+	return []expr.Any{
+		&expr.Payload{DestRegister: regAddress, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: uint32(len(f.loopback))}, //nolint:gosec // 16 at most
+		&expr.Cmp{Op: op, Register: regAddress, Data: f.loopback},
 	}
 }
 
@@ -139,17 +198,14 @@ func verdict(k expr.VerdictKind) []expr.Any { return []expr.Any{&expr.Verdict{Ki
 const destinationPort = 2
 
 // publish translates the destination of packets to a published port at an address of this machine.
-func publish(ports *nftables.Set) []expr.Any {
+func (f family) publish(ports *nftables.Set) []expr.Any {
 	return []expr.Any{
 		&expr.Fib{Register: regAddress, FlagDADDR: true, ResultADDRTYPE: true},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: regAddress, Data: binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL)},
-		// An address of the loopback interface cannot be the source of packets that leave by another interface.
-		&expr.Payload{DestRegister: regAddress, Base: expr.PayloadBaseNetworkHeader, Offset: destinationAddress, Len: 1},
-		&expr.Cmp{Op: expr.CmpOpNeq, Register: regAddress, Data: []byte{loopback}},
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: regAddress},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: regAddress, Data: []byte{unix.IPPROTO_TCP}},
 		&expr.Payload{DestRegister: regAddress, Base: expr.PayloadBaseTransportHeader, Offset: destinationPort, Len: 2},
 		&expr.Lookup{SourceRegister: regAddress, DestRegister: regAddress, IsDestRegSet: true, SetName: ports.Name, SetID: ports.ID},
-		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: regAddress, RegProtoMin: regPort, Specified: true},
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: f.proto, RegAddrMin: regAddress, RegProtoMin: f.regPort, Specified: true},
 	}
 }

@@ -22,9 +22,12 @@ import (
 // Settings are the settings specific to one container.
 type Settings struct {
 	Hostname string
-	// Address is its own address, Gateway that of the machine that it runs on. Interface is its only network interface.
+	// Address is its own address, Gateway that of the machine that it runs on, and Address6 and Gateway6 are those of IPv6, if it has one. Interface is its only
+	// network interface.
 	Address   netip.Prefix
 	Gateway   netip.Addr
+	Address6  netip.Prefix
+	Gateway6  netip.Addr
 	Interface string
 	// Nameservers are its name servers.
 	Nameservers []netip.Addr
@@ -86,7 +89,7 @@ func (s Settings) write(root string) error {
 		{"etc/hosts", "127.0.0.1 localhost\n" + s.Address.Addr().String() + " " + s.Hostname + "\n::1 localhost ip6-localhost ip6-loopback\n"},
 		{"etc/resolv.conf", resolv.String()},
 		// systemd.network(5)
-		{"etc/systemd/network/10-corpus-git.network", fmt.Sprintf("[Match]\nName=%s\n\n[Network]\nAddress=%s\nGateway=%s\nDHCP=no\nLinkLocalAddressing=no\nIPv6AcceptRA=no\n", s.Interface, s.Address, s.Gateway)},
+		{"etc/systemd/network/10-corpus-git.network", s.network()},
 	}
 	for _, f := range files {
 		path := filepath.Join(root, f.name)
@@ -105,6 +108,16 @@ func (s Settings) write(root string) error {
 		return err
 	}
 	return nil
+}
+
+// network returns a systemd.network(5) file.
+func (s Settings) network() string {
+	text := fmt.Sprintf("[Match]\nName=%s\n\n[Network]\nAddress=%s\nGateway=%s\nDHCP=no\nIPv6AcceptRA=no\n", s.Interface, s.Address, s.Gateway)
+	if !s.Address6.IsValid() {
+		return text + "LinkLocalAddressing=no\n"
+	}
+	// Nobody else has these addresses.
+	return text + fmt.Sprintf("Address=%s\nGateway=%s\nLinkLocalAddressing=ipv6\nIPv6DuplicateAddressDetection=0\n", s.Address6, s.Gateway6)
 }
 
 // Nameservers returns the name servers of a resolv.conf(5) that other machines can also use: none on the loopback interface.

@@ -84,7 +84,7 @@ func TestMake(t *testing.T) {
 	require.NoError(t, m.Make(ctx, base, folder, settings), "what is there is left as it is")
 	for name, want := range map[string]string{
 		"etc/hostname": "changed\n", "etc/resolv.conf": "nameserver 192.0.2.1\n", "etc/machine-id": "",
-		"etc/systemd/network/10-corpus-git.network": "[Match]\nName=host0\n\n[Network]\nAddress=10.0.0.2/24\nGateway=10.0.0.1\nDHCP=no\nLinkLocalAddressing=no\nIPv6AcceptRA=no\n",
+		"etc/systemd/network/10-corpus-git.network": "[Match]\nName=host0\n\n[Network]\nAddress=10.0.0.2/24\nGateway=10.0.0.1\nDHCP=no\nIPv6AcceptRA=no\nLinkLocalAddressing=no\n",
 	} {
 		text, err := os.ReadFile(filepath.Join(Root(folder), name))
 		require.NoError(t, err)

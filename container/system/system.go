@@ -76,7 +76,7 @@ func (d Driver) Create(ctx context.Context, c container.Container, say func(stri
 		return err
 	}
 	return d.Maker.Make(ctx, base, folder, rootfs.Settings{
-		Hostname: c.Name, Address: c.Address, Gateway: n.Prefix.Addr(), Interface: Interface, Nameservers: rootfs.Nameservers(d.Resolv()),
+		Hostname: c.Name, Address: c.Address, Gateway: n.Prefix.Addr(), Address6: c.Address6, Gateway6: n.Prefix6().Addr(), Interface: Interface, Nameservers: rootfs.Nameservers(d.Resolv()),
 	})
 }
 

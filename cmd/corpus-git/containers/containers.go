@@ -378,6 +378,9 @@ func (m *containers) show() *cobra.Command {
 				return m.Document(m.Out, document{status.Version, []state{s}})
 			}
 			fmt.Fprintf(m.Out, "name      %s\ndriver    %s\nstate     %s\naddress   %s\n", s.Name, s.Driver, s.State, place(c))
+			if c.Address6.IsValid() {
+				fmt.Fprintf(m.Out, "address   %s\n", c.Address6.Addr())
+			}
 			if c.Suite != "" {
 				fmt.Fprintf(m.Out, "system    %s\n", strings.Join(append([]string{c.Suite}, c.Packages...), " "))
 			}
@@ -386,7 +389,11 @@ func (m *containers) show() *cobra.Command {
 				fmt.Fprintf(m.Out, "volume    %s at %s\n", humanize.Bytes(c.Storage), container.StoragePath)
 			}
 			for _, p := range s.Ports {
-				fmt.Fprintf(m.Out, "port      %d, published at %d\n", p.To.Port(), p.Listen)
+				only := ""
+				if !p.To6.IsValid() {
+					only = ", IPv4 only"
+				}
+				fmt.Fprintf(m.Out, "port      %d, published at %d%s\n", p.To.Port(), p.Listen, only)
 			}
 			for _, id := range s.Snapshots {
 				fmt.Fprintf(m.Out, "snapshot  %s\n", id)
