@@ -41,6 +41,8 @@ type Agent struct {
 	// Hello is sent to the hub at each connection, as JSON. Connected is called when the hub has received it.
 	Hello     func() any
 	Connected func() error
+	// Learned makes durable what the hub says of where it is reached; it may be nil.
+	Learned func(Hub) error
 
 	mu   sync.Mutex
 	conn *ssh.Client

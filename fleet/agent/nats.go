@@ -29,9 +29,9 @@ const (
 	known = 30 * time.Second
 )
 
-// NATS is the NATS server of a hub.
+// NATS is the NATS servers of a hub: the agent connects to any of them.
 type NATS struct {
-	// URL is tls://HOST:PORT, CA the PEM of what its certificate is verified by.
+	// URL is tls://HOST:PORT, those of several separated by commas; CA is the PEM of what their certificates are verified by.
 	URL string `json:"url"`
 	CA  string `json:"ca"`
 }
@@ -155,37 +155,64 @@ func (a *Agent) serveNATS(ctx context.Context, s *natslink.Stream) {
 
 // publishNATS tells the hub about this machine.
 func (a *Agent) publishNATS(c *nats.Conn) error {
-	if err := callNATS(c, []string{"node", "publish", a.Hub.Node}, a.Hello()); err != nil {
+	got, err := askNATS(c, []string{"node", "publish", a.Hub.Node}, a.Hello())
+	if err != nil {
+		return err
+	}
+	if err := a.learn(NATS{URL: got.URL, CA: got.CA}); err != nil {
 		return err
 	}
 	return a.Connected()
 }
 
+// learn keeps where the hub is reached from now on.
+func (a *Agent) learn(said NATS) error {
+	if said.URL == "" || said.CA == "" || a.Learned == nil || said == *a.Hub.NATS {
+		return nil
+	}
+	if !x509.NewCertPool().AppendCertsFromPEM([]byte(said.CA)) {
+		return fault.New(fault.Refused, "", "the hub's answer contains no certificate")
+	}
+	hub := a.Hub
+	hub.NATS = &said
+	if err := a.Learned(hub); err != nil {
+		return err
+	}
+	a.Hub = hub
+	a.Log.Info().Str("hub", said.URL).Msg("the addresses of the hub have changed")
+	return nil
+}
+
 // callNATS runs a verb of the hub, with a document as its input.
 func callNATS(c *nats.Conn, argv []string, doc any) error {
+	_, err := askNATS(c, argv, doc)
+	return err
+}
+
+// askNATS is callNATS, and returns the answer.
+func askNATS(c *nats.Conn, argv []string, doc any) (got natslink.Answer, err error) {
 	input, err := json.Marshal(doc)
 	if err != nil {
-		return err
+		return got, err
 	}
 	text, err := json.Marshal(natslink.Request{Argv: argv, Input: input})
 	if err != nil {
-		return err
+		return got, err
 	}
 	m, err := c.Request(natslink.Call(c.Opts.Name), text, answerLimit)
 	if err != nil {
-		return fault.New(fault.Busy, "", "the hub does not respond: %w", err)
+		return got, fault.New(fault.Busy, "", "the hub does not respond: %w", err)
 	}
-	var got natslink.Answer
 	if err := json.Unmarshal(m.Data, &got); err != nil {
-		return err
+		return got, err
 	}
 	if got.Unknown {
-		return fault.New(fault.Busy, "", "the hub does not know this connection any more")
+		return got, fault.New(fault.Busy, "", "the hub does not know this connection any more")
 	}
 	if got.Exit != 0 {
-		return fault.New(fault.Refused, "", "the hub: %s", printable.Text(firstLine(got.Said, fmt.Errorf("exit status %d", got.Exit))))
+		return got, fault.New(fault.Refused, "", "the hub: %s", printable.Text(firstLine(got.Said, fmt.Errorf("exit status %d", got.Exit))))
 	}
-	return nil
+	return got, nil
 }
 
 func (a *Agent) keepNATS(c *nats.Conn) {

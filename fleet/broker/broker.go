@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,7 +24,7 @@ import (
 
 // Config configures a Broker.
 type Config struct {
-	// URL is that of the NATS server: tls://HOST:PORT.
+	// URL is that of the NATS server: tls://HOST:PORT; of several, separated by commas, the first that responds is used.
 	URL         string
 	Credentials Credentials
 	// Identify returns who has a key.
@@ -71,9 +72,11 @@ const (
 
 // Start connects to the NATS server, now or as soon as it is there. The caller closes the Broker.
 func Start(cfg Config) (*Broker, error) {
-	if _, _, err := parse(cfg.URL); err != nil {
+	all, err := Addresses(cfg.URL)
+	if err != nil {
 		return nil, err
 	}
+	cfg.URL = strings.Join(all, ",")
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(cfg.Credentials.CA) {
 		return nil, fault.New(fault.Refused, "nats_url", "%s contains no certificate", authorityFile)
@@ -122,7 +125,7 @@ func (b *Broker) connect(name, seed string, security nats.Option) (*nats.Conn, e
 		log.Info().Str("server", c.ConnectedUrlRedacted()).Msg("connected to the NATS server")
 		b.dropAll(c)
 	}
-	return nats.Connect(b.cfg.URL, nats.Nkey(public, pair.Sign), security, nats.Name(name), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(retry), nats.IgnoreAuthErrorAbort(),
+	return nats.Connect(b.cfg.URL, nats.DontRandomize(), nats.Nkey(public, pair.Sign), security, nats.Name(name), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(retry), nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectBufSize(-1), nats.ConnectHandler(ready), nats.ReconnectHandler(ready),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
@@ -150,7 +153,7 @@ func (b *Broker) dropAll(c *nats.Conn) {
 	}
 }
 
-// Address returns where agents connect.
+// Address returns where agents connect. Those that are connected keep it.
 func (b *Broker) Address() *agent.NATS {
 	return &agent.NATS{URL: b.cfg.URL, CA: string(b.cfg.Credentials.CA)}
 }
@@ -208,9 +211,14 @@ func (b *Broker) call(m *nats.Msg) {
 	if c != nil {
 		c.here.Store(true)
 	}
+	published := false
 	if c != nil && len(q.Argv) > 0 {
 		answer.Exit = b.cfg.Run(c.ctx, c.who, q.Argv, bytes.NewReader(q.Input), io.Discard, &said)
 		answer.Said = said.String()
+		published = answer.Exit == 0 && len(q.Argv) == 3 && q.Argv[0] == "node" && q.Argv[1] == "publish"
+	}
+	if published {
+		answer.URL, answer.CA = b.cfg.URL, string(b.cfg.Credentials.CA)
 	}
 	text, err := json.Marshal(answer)
 	if err == nil {
@@ -219,7 +227,7 @@ func (b *Broker) call(m *nats.Msg) {
 	if err != nil {
 		b.cfg.Log.Debug().Err(err).Msg("answer an agent")
 	}
-	if c != nil && answer.Exit == 0 && len(q.Argv) == 3 && q.Argv[0] == "node" && q.Argv[1] == "publish" {
+	if published {
 		c.offered.Do(func() { b.begin(func() { b.offer(c, q.Argv[2]) }) })
 	}
 }

@@ -31,7 +31,7 @@ func TestSetup(t *testing.T) {
 	s.Shutdown()
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Len(t, entries, 5)
+	require.Len(t, entries, 6)
 	for _, e := range entries {
 		fi, err := e.Info()
 		require.NoError(t, err)
@@ -51,10 +51,10 @@ func TestSetup(t *testing.T) {
 
 func TestAddresses(t *testing.T) {
 	for _, bad := range []string{"", "hub:4222", "nats://hub:4222", "tls://hub", "tls://:4222", "tls://u:p@hub:4222", "tls://hub:0", "tls://hub:x"} {
-		_, _, err := parse(bad)
+		_, _, err := Parse(bad)
 		require.Equal(t, fault.Usage, fault.KindOf(err), bad)
 	}
-	host, port, err := parse("tls://[::1]:4222")
+	host, port, err := Parse("tls://[::1]:4222")
 	require.NoError(t, err)
 	require.Equal(t, "::1 4222", host+" "+port)
 }

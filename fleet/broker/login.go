@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/base64"
+	"errors"
 	"time"
 
 	"github.com/nats-io/jwt/v2"
@@ -61,11 +62,22 @@ func (b *Broker) permit(q *jwt.AuthorizationRequestClaims) (string, error) {
 	a.ctx, a.end = context.WithCancelCause(b.ctx)
 	b.mu.Lock()
 	_, there := b.agents[name]
+	var before []*connection
+	for _, other := range b.agents {
+		if other.who.Fingerprint == who.Fingerprint && !there {
+			// An agent has one connection. The end of its last one is not reported if the NATS server that had it died.
+			before = append(before, other)
+			delete(b.agents, other.name)
+		}
+	}
 	full := len(b.agents) >= b.cfg.Connections
 	if !there && !full && !b.closed {
 		b.agents[name] = a
 	}
 	b.mu.Unlock()
+	for _, other := range before {
+		other.end(errors.New("the agent has connected again"))
+	}
 	if there || full {
 		if full {
 			b.cfg.Log.Warn().Int("agents", b.cfg.Connections).Msg("an agent is refused: limits.max_connections are connected")

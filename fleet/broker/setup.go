@@ -1,22 +1,15 @@
 package broker
 
 import (
-	"crypto/ed25519"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
-	"fmt"
 	"io/fs"
-	"math/big"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
-	"time"
+	"strings"
 
 	"github.com/nats-io/nkeys"
 
@@ -30,8 +23,13 @@ const (
 	configFile      = "nats.conf"
 	certificateFile = "server.pem"
 	keyFile         = "server.key"
-	// authorityFile is what the certificate is verified by: itself, unless an operator replaces both.
-	authorityFile = "ca.pem"
+	// authorityFile is what certificates are verified by; authorityKeyFile is the key that signs those of further hubs' NATS servers.
+	authorityFile    = "ca.pem"
+	authorityKeyFile = "ca.key"
+	// routeFile and routeKeyFile are the certificate and the key between NATS servers, peersFile the certificates of all of them.
+	routeFile    = "route.pem"
+	routeKeyFile = "route.key"
+	peersFile    = "peers.pem"
 	// credentialsFile are the keys of this hub.
 	credentialsFile = "hub.json"
 )
@@ -42,30 +40,16 @@ type Credentials struct {
 	Hub    string `json:"hub"`
 	System string `json:"system"`
 	Issuer string `json:"issuer"`
+	// Log is the user of the log that several hubs share; "" with one hub.
+	Log string `json:"log,omitempty"`
 	// CA is the PEM of authorityFile.
 	CA []byte `json:"-"`
 }
 
-// conf is the configuration of a NATS server (docs.nats.io, "Configuration", "Auth Callout").
-const conf = `# NATS server for the agents of a corpus-git hub. It stores nothing. Start it with  nats-server -c THIS_FILE
-listen: %q
-max_payload: 256KB
-tls { cert_file: %q, key_file: %q, min_version: "1.3", timeout: 10 }
-system_account: SYS
-accounts {
-  SYS { users: [ { nkey: %[4]s } ] }
-  AGENTS { users: [ { nkey: %[5]s } ] }
-}
-authorization {
-  timeout: 20
-  auth_callout { issuer: %[6]s, account: AGENTS, auth_users: [ %[4]s, %[5]s ] }
-}
-`
-
 // Setup generates the keys of a hub and the configuration of a NATS server that accepts its agents, in dir. at is the address of that server: tls://HOST:PORT. Existing
 // files are kept: fault.Refused. Durable on return.
 func Setup(dir, at string) (config string, err error) {
-	host, port, err := parse(at)
+	host, _, err := Parse(at)
 	if err != nil {
 		return "", err
 	}
@@ -75,49 +59,109 @@ func Setup(dir, at string) (config string, err error) {
 		}
 		return "", err
 	}
-	var c Credentials
-	var users []string
-	for _, k := range []struct {
-		seed   *string
-		create func() (nkeys.KeyPair, error)
-	}{{&c.System, nkeys.CreateUser}, {&c.Hub, nkeys.CreateUser}, {&c.Issuer, nkeys.CreateAccount}} {
-		pair, err := k.create()
-		if err != nil {
-			return "", err
-		}
-		seed, serr := pair.Seed()
-		name, perr := pair.PublicKey()
-		if err := errors.Join(serr, perr); err != nil {
-			return "", err
-		}
-		*k.seed, users = string(seed), append(users, name)
-	}
-	cert, key, err := selfSigned(host)
+	authority, authorityKey, err := newAuthority()
 	if err != nil {
 		return "", err
 	}
+	request, key, err := newRequest(host)
+	if err != nil {
+		return "", err
+	}
+	cert, err := sign(authority, authorityKey, request, host)
+	if err != nil {
+		return "", err
+	}
+	var c Credentials
+	users, err := c.generate()
+	if err != nil {
+		return "", err
+	}
+	issuer, public, err := newKey(nkeys.CreateAccount)
+	if err != nil {
+		return "", err
+	}
+	c.Issuer = issuer
 	text, err := json.Marshal(c)
 	if err != nil {
 		return "", err
 	}
-	if err := vfs.MkdirAll(vfs.OS{}, dir, 0o700); err != nil {
-		return "", err
-	}
-	in := func(name string) string { return filepath.Join(dir, name) }
-	config = fmt.Sprintf(conf, net.JoinHostPort("0.0.0.0", port), in(certificateFile), in(keyFile), users[0], users[1], users[2])
-	for _, f := range []struct {
-		name string
-		data []byte
-	}{{certificateFile, cert}, {keyFile, key}, {authorityFile, cert}, {configFile, []byte(config)}, {credentialsFile, text}} {
-		if err := vfs.WriteFileAtomic(vfs.OS{}, in(f.name), f.data, 0o600); err != nil {
-			return "", err
-		}
-	}
-	return in(configFile), nil
+	users.Log = "" // there is no such account with one hub
+	conf := configuration(dir, "", Server{Address: at, Users: users}, nil, nil, public)
+	return filepath.Join(dir, configFile), writeFiles(dir, []file{
+		{certificateFile, cert}, {keyFile, key}, {authorityKeyFile, authorityKey}, {authorityFile, authority}, {configFile, []byte(conf)}, {credentialsFile, text},
+	})
 }
 
-// parse returns the host and port of the address of a NATS server.
-func parse(at string) (host, port string, err error) {
+// file is a file of the folder, by its name.
+type file struct {
+	name string
+	data []byte
+}
+
+// writeFiles writes files in their order. Durable on return.
+func writeFiles(dir string, files []file) error {
+	if err := vfs.MkdirAll(vfs.OS{}, dir, 0o700); err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := vfs.WriteFileAtomic(vfs.OS{}, filepath.Join(dir, f.name), f.data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// generate generates the keys of users that are missing, and returns their public names.
+func (c *Credentials) generate() (u Users, err error) {
+	for _, k := range []struct{ seed, name *string }{{&c.System, &u.System}, {&c.Hub, &u.Hub}, {&c.Log, &u.Log}} {
+		if *k.seed == "" {
+			*k.seed, *k.name, err = newKey(nkeys.CreateUser)
+		} else {
+			*k.name, err = publicOf(*k.seed)
+		}
+		if err != nil {
+			return u, err
+		}
+	}
+	return u, nil
+}
+
+func newKey(create func() (nkeys.KeyPair, error)) (seed, name string, err error) {
+	pair, err := create()
+	if err != nil {
+		return "", "", err
+	}
+	text, err := pair.Seed()
+	if err == nil {
+		name, err = pair.PublicKey()
+	}
+	return string(text), name, err
+}
+
+func publicOf(seed string) (string, error) {
+	pair, err := nkeys.FromSeed([]byte(seed))
+	if err != nil {
+		return "", err
+	}
+	return pair.PublicKey()
+}
+
+// Addresses returns the addresses of NATS servers in the value of nats_url, which separates them by commas.
+func Addresses(list string) (out []string, err error) {
+	for at := range strings.SplitSeq(list, ",") {
+		at = strings.TrimSpace(at)
+		if _, _, err := Parse(at); err != nil {
+			return nil, err
+		}
+		if !slices.Contains(out, at) {
+			out = append(out, at)
+		}
+	}
+	return out, nil
+}
+
+// Parse returns the host and port of the address of a NATS server.
+func Parse(at string) (host, port string, err error) {
 	u, err := url.Parse(at)
 	if err == nil && u.Scheme == "tls" && u.User == nil && u.Hostname() != "" {
 		if n, err := strconv.Atoi(u.Port()); err == nil && n > 0 {
@@ -136,6 +180,9 @@ func Load(dir string) (c Credentials, err error) {
 	if err == nil {
 		err = json.Unmarshal(text, &c)
 	}
+	if err == nil && c.Issuer == "" {
+		return c, fault.New(fault.Refused, "nats_url", "this machine has not joined the other hubs yet").WithHint("corpus-git hub join TOKEN")
+	}
 	if err == nil {
 		c.CA, err = os.ReadFile(filepath.Join(dir, authorityFile))
 	}
@@ -143,31 +190,4 @@ func Load(dir string) (c Credentials, err error) {
 		return c, fault.New(fault.Internal, "nats_url", "%w", err)
 	}
 	return c, nil
-}
-
-// selfSigned returns a key and its certificate for a host, both PEM.
-func selfSigned(host string) (cert, key []byte, err error) {
-	pub, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return nil, nil, err
-	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		return nil, nil, err
-	}
-	t := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: "NATS of a corpus-git hub"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(20, 0, 0),
-		BasicConstraintsValid: true, IsCA: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	if ip := net.ParseIP(host); ip != nil {
-		t.IPAddresses = []net.IP{ip}
-	} else {
-		t.DNSNames = []string{host}
-	}
-	der, err := x509.CreateCertificate(rand.Reader, t, t, pub, private)
-	if err != nil {
-		return nil, nil, err
-	}
-	raw, err := x509.MarshalPKCS8PrivateKey(private)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw}), err
 }

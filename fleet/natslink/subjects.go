@@ -45,4 +45,7 @@ type Answer struct {
 	Said string `json:"said,omitempty"`
 	// Unknown reports that the hub does not know the connection: the agent is to connect again.
 	Unknown bool `json:"unknown,omitempty"`
+	// URL and CA are where the hub is reached from now on, after node publish: the addresses of its NATS servers, separated by commas, and the PEM of what their certificates are verified by.
+	URL string `json:"url,omitempty"`
+	CA  string `json:"ca,omitempty"`
 }

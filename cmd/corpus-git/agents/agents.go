@@ -110,11 +110,16 @@ func (j Joining) Hub(ctx context.Context, state layout.State) (*agent.Hub, ssh.S
 	if err != nil {
 		return nil, nil, err
 	}
+	return &hub, key, Keep(state, hub)
+}
+
+// Keep stores the hub of this machine's agent. Durable on return.
+func Keep(state layout.State, hub agent.Hub) error {
 	doc, err := json.Marshal(hub)
 	if err == nil {
 		err = vfs.WriteFileAtomic(vfs.OS{}, state.AgentHub(), append(doc, '\n'), 0o600)
 	}
-	return &hub, key, err
+	return err
 }
 
 // Hello returns the description of this machine, with these grains, that is sent to another one.

@@ -31,7 +31,7 @@ func (s *server) dialIn(ctx context.Context, c *command, hub *agent.Hub, key ssh
 		h.Program, h.Failed = up.Programs.Own, up.Programs.Failed()
 		return h
 	}
-	a := &agent.Agent{Hub: *hub, Key: key, Log: s.log.With().Str("part", "agent").Logger(), Hello: func() any { return hello() }, Connected: up.Programs.Confirm, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
+	a := &agent.Agent{Hub: *hub, Key: key, Log: s.log.With().Str("part", "agent").Logger(), Hello: func() any { return hello() }, Connected: up.Programs.Confirm, Learned: func(h agent.Hub) error { return agents.Keep(s.state, h) }, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
 		var said strings.Builder
 		b := s.backend(nil)
 		b.Hello, b.Upgrade = hello, func(ctx context.Context, in *bufio.Reader) error {
