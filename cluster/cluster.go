@@ -2,15 +2,19 @@ package cluster
 
 import (
 	"context"
-	"database/sql"
+	"encoding/json"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/rs/zerolog"
 
+	"corpus-git/cluster/replica"
+	"corpus-git/cluster/stream"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
 	"corpus-git/layout"
-	"corpus-git/project"
 )
 
 // Hub is one server of a cluster.
@@ -59,44 +63,192 @@ type Status struct {
 }
 
 // Cluster is this hub's part in a cluster. Its methods are safe for concurrent use.
-type Cluster struct{ c Config }
+type Cluster struct {
+	c     Config
+	conn  *nats.Conn
+	log   *stream.Log
+	files replica.Files
+	// ended is closed by Close, wake has a value when a follower should look at the log.
+	ended chan struct{}
+	wake  chan struct{}
+	all   sync.WaitGroup
+	stops []func()
 
-var errNotBuilt = errors.New("not built yet")
+	mu      sync.Mutex
+	pos     position
+	does    string
+	heard   beat
+	heardAt time.Time
+	reports map[string]Status
+	leader  *Leader // while this hub leads
+
+	// cursor is the number of the last message that was read, batch that of the first part of an incomplete batch, 0 for none. Follow alone uses them.
+	cursor, batch uint64
+}
 
 // Open connects to the NATS servers and creates the log if it is missing, for which it waits until all three respond or ctx ends. The caller calls Close.
-func Open(ctx context.Context, c Config) (*Cluster, error) { return &Cluster{c}, errNotBuilt }
+func Open(ctx context.Context, c Config) (*Cluster, error) {
+	cl := &Cluster{
+		c: c, files: replica.Files{FS: vfs.OS{}, Root: c.Root, State: c.State}, ended: make(chan struct{}), wake: make(chan struct{}, 1), does: Follows, reports: map[string]Status{},
+	}
+	var err error
+	if cl.pos, err = cl.readPosition(); err != nil {
+		return nil, err
+	}
+	for cl.conn == nil {
+		// What can't be sent at once is an error: it must not be sent long after somebody has given up.
+		cl.conn, err = c.Connect(nats.Name("hub "+c.Self.Name), nats.MaxReconnects(-1), nats.ReconnectWait(reconnect), nats.ReconnectBufSize(-1))
+		if err == nil {
+			break
+		}
+		cl.conn = nil
+		if !pause(ctx, reconnect) {
+			return nil, fault.New(fault.Internal, "connect to the NATS servers of the hubs", "%w", err).WithHint("corpus-git hub status  shows which hubs respond")
+		}
+	}
+	if cl.log, err = stream.Open(ctx, cl.conn); err == nil {
+		err = cl.listen()
+	}
+	if err != nil {
+		cl.conn.Close()
+		return nil, fault.New(fault.Internal, "", "%w", err).WithHint("the log of the hubs needs two of the three NATS servers, and all three when it is created")
+	}
+	cl.all.Go(cl.report)
+	return cl, nil
+}
 
-// Follow applies the log to this hub's state until this hub leads, and returns its epoch, which is greater than all earlier ones. It copies the leader's state first if this hub's may differ.
-// The database must not be open, and nothing else may write to the state.
-func (c *Cluster) Follow(ctx context.Context) (epoch uint64, err error) { return 0, errNotBuilt }
+// reconnect is the time between two attempts to connect.
+const reconnect = 100 * time.Millisecond
+
+// pause waits; it reports false if ctx ends first.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// listen subscribes to what the other hubs say.
+func (c *Cluster) listen() error {
+	for topic, f := range map[string]func([]byte){beatTopic: c.hearBeat, reportTopic: c.hearReport} {
+		stop, err := c.log.Hear(topic, f)
+		if err != nil {
+			return err
+		}
+		c.stops = append(c.stops, stop)
+	}
+	return nil
+}
+
+// The topics of messages that are not in the log.
+const (
+	beatTopic   = "beat"
+	reportTopic = "report"
+	copyTopic   = "copy."
+)
+
+func (c *Cluster) hearBeat(data []byte) {
+	var b beat
+	if json.Unmarshal(data, &b) != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if b.Epoch < c.pos.Epoch || b.Epoch < c.heard.Epoch {
+		return // of a hub that does not know yet that it was replaced
+	}
+	c.heard, c.heardAt = b, time.Now()
+	if l := c.leader; l != nil && b.Epoch > l.epoch {
+		l.lose(ErrLost)
+	}
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (c *Cluster) hearReport(data []byte) {
+	var r report
+	if json.Unmarshal(data, &r) != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reports[r.Name] = Status{Name: r.Name, Does: r.Does, Applied: r.Applied, Seen: time.Now()}
+}
+
+// report tells the others what this hub does.
+func (c *Cluster) report() {
+	t := time.NewTicker(reportEvery)
+	defer t.Stop()
+	for {
+		c.mu.Lock()
+		r, leads := report{Name: c.c.Self.Name, Does: c.does, Applied: c.pos.Applied}, c.does == Leads
+		c.mu.Unlock()
+		if data, err := json.Marshal(r); err == nil && !leads {
+			_ = c.log.Say(reportTopic, data) // the next one replaces it
+		}
+		select {
+		case <-c.ended:
+			return
+		case <-t.C:
+		}
+	}
+}
 
 // Leader returns the hub that leads, as was heard last; ok is false if none was heard recently.
-func (c *Cluster) Leader() (h Hub, epoch uint64, ok bool) { return Hub{}, 0, false }
-
-// Lead begins to ship this hub's changes, after Follow has returned. It must be called before anything of the state is opened: what changes from then on is shipped.
-func (c *Cluster) Lead(ctx context.Context) (*Leader, error) { return nil, errNotBuilt }
+func (c *Cluster) Leader() (h Hub, epoch uint64, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.heard.Hub, c.heard.Epoch, !c.heardAt.IsZero() && time.Since(c.heardAt) < quiet
+}
 
 // Status returns what is known of each hub, in the order of Config.Hubs.
-func (c *Cluster) Status(ctx context.Context) ([]Status, error) { return nil, errNotBuilt }
+func (c *Cluster) Status(ctx context.Context) ([]Status, error) {
+	s, err := c.log.State(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		s.Last = max(c.heard.Last, c.pos.Applied)
+	}
+	var out []Status
+	now := time.Now()
+	for _, h := range c.c.Hubs {
+		r := c.reports[h.Name]
+		r.Name = h.Name
+		switch {
+		case h.Name == c.c.Self.Name:
+			r.Does, r.Applied, r.Seen = c.does, c.pos.Applied, now
+			if c.leader != nil {
+				r.Applied = s.Last
+			}
+		case h.Name == c.heard.Hub.Name && now.Sub(c.heardAt) < unreachable:
+			r.Does, r.Applied, r.Seen = Leads, s.Last, c.heardAt
+		case now.Sub(r.Seen) >= unreachable:
+			r.Does = Unreachable
+		}
+		r.Behind = s.Last - min(s.Last, r.Applied)
+		out = append(out, r)
+	}
+	return out, nil
+}
 
 // Close disconnects.
-func (c *Cluster) Close() error { return nil }
-
-// Leader ships this hub's changes to the log. Its methods are safe for concurrent use.
-type Leader struct{}
-
-// Database tells which database is shipped with the files. It was opened with db.Options{Replicated: true}.
-func (l *Leader) Database(d *sql.DB) {}
-
-// Barrier ships what has changed in the database, in the state of the server and in a project, "" for all projects. It is on the disks of a majority on return. ErrLost means that another hub leads:
-// then nothing more may be acknowledged or ordered.
-func (l *Leader) Barrier(ctx context.Context, name project.Name) error { return errNotBuilt }
-
-// Lost is closed when this hub no longer leads.
-func (l *Leader) Lost() <-chan struct{} { return nil }
-
-// Epoch returns the number of this leadership.
-func (l *Leader) Epoch() uint64 { return 0 }
-
-// Close ships everything and marks the position clean, so that this hub can follow without a copy. Nothing may write to the state any more; the database may be open or closed.
-func (l *Leader) Close(ctx context.Context) error { return errNotBuilt }
+func (c *Cluster) Close() error {
+	close(c.ended)
+	for _, stop := range c.stops {
+		stop()
+	}
+	c.mu.Lock()
+	l := c.leader
+	c.mu.Unlock()
+	if l != nil {
+		l.lose(ErrLost)
+		l.all.Wait()
+	}
+	c.conn.Close()
+	c.all.Wait()
+	return nil
+}

@@ -17,6 +17,8 @@ import (
 type Source struct {
 	t   *tracker
 	wal *wal.Reader
+	// closed means that nobody has the database open any more.
+	closed bool
 }
 
 // NewSource returns a source that takes what is there now for known. The database must not be in use, and has no write-ahead log.
@@ -29,6 +31,12 @@ func NewSource(ctx context.Context, f Files) (*Source, error) {
 
 // WAL returns the write-ahead log of the database, which the caller may checkpoint between two captures.
 func (s *Source) WAL() *wal.Reader { return s.wal }
+
+// Closed says that the database was closed, which emptied its write-ahead log: the next capture has all of it.
+func (s *Source) Closed() { s.closed = true }
+
+// Copied says whether another hub copies the files: until it has ended, each capture has what was changed even if it is as before.
+func (s *Source) Copied(copied bool) { s.t.copied = copied }
 
 // Scope says what a capture reads. The database, and the state of the server, are always read, and the projects in which something is in progress or whose journals have changed.
 type Scope struct {
@@ -50,7 +58,11 @@ func (s *Source) Capture(ctx context.Context, scope Scope, b *Batch) (*Capture, 
 	defer func() { s.t.b = nil }()
 	c := &Capture{s: s}
 	var err error
-	if c.change, err = s.wal.Next(); err == nil && c.change != nil {
+	c.change, err = s.wal.Next()
+	if s.closed && errors.Is(err, wal.ErrRestarted) {
+		c.change, err = wal.Whole(s.t.State.Database())
+	}
+	if err == nil && c.change != nil {
 		err = b.change(c.change)
 	}
 	if err == nil {

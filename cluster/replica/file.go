@@ -70,7 +70,7 @@ func (t *tracker) small(name string, h vfs.File, old, fresh *node) error {
 		return err
 	}
 	fresh.sum = maphash.Bytes(t.seed, content)
-	if old != nil && old.sum == fresh.sum && old.st.Size == int64(len(content)) && old.st.Size == fresh.st.Size {
+	if !t.copied && old != nil && old.sum == fresh.sum && old.st.Size == int64(len(content)) && old.st.Size == fresh.st.Size {
 		if old.st.Mode == fresh.st.Mode && old.st.Mtime == fresh.st.Mtime && old.st.UID == fresh.st.UID && old.st.GID == fresh.st.GID {
 			return nil
 		}

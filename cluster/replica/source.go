@@ -39,6 +39,8 @@ type tracker struct {
 	undo []func()
 	// b is the batch, nil while only the present state is learned.
 	b *Batch
+	// copied means that another hub copies the files: it may have read what was there between two captures that are equal.
+	copied bool
 	// journals collects the projects whose journals have changed.
 	journals map[string]bool
 }
@@ -168,7 +170,7 @@ func (t *tracker) folder(ctx context.Context, name string, st vfs.Stat, parent *
 		}
 		if capture { // otherwise its attributes are unknown, and another walk captures them
 			fresh.st, fresh.settled = st, t.now().UnixNano()-st.Ctime > int64(settling)
-			if strings.Contains(name, "/") && (n == nil || n.st.Ino == 0 || n.st.Perm() != st.Perm() || n.st.UID != st.UID || n.st.GID != st.GID) {
+			if strings.Contains(name, "/") && (n == nil || t.copied || n.st.Ino == 0 || n.st.Perm() != st.Perm() || n.st.UID != st.UID || n.st.GID != st.GID) {
 				if err := t.add(attributes(folder, name, st), nil); err != nil {
 					return err
 				}

@@ -227,9 +227,16 @@ func (l *Log) Ask(ctx context.Context, topic string, data []byte) ([]byte, error
 	return m.Data, nil
 }
 
-// Answer answers the requests of Ask, one at a time, until stop is called.
-func (l *Log) Answer(topic string, f func(data []byte) []byte) (stop func(), err error) {
-	s, err := l.conn.Subscribe(prefix+topic, func(m *nats.Msg) { _ = m.Respond(f(m.Data)) })
+// Answer answers the requests of Ask, at most limit at a time, until stop is called.
+func (l *Log) Answer(topic string, limit int, f func(data []byte) []byte) (stop func(), err error) {
+	slots := make(chan struct{}, limit)
+	s, err := l.conn.Subscribe(prefix+topic, func(m *nats.Msg) {
+		slots <- struct{}{}
+		go func() {
+			defer func() { <-slots }()
+			_ = m.Respond(f(m.Data)) // whoever asked asks again
+		}()
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -126,7 +126,7 @@ func say(t *testing.T, a, b *stream.Log, ca *nats.Conn) {
 	stop, err := a.Hear("x", func(data []byte) { heard <- string(data) })
 	require.NoError(t, err)
 	defer stop()
-	end, err := a.Answer("y", func(data []byte) []byte { return append(data, '!') })
+	end, err := a.Answer("y", 2, func(data []byte) []byte { return append(data, '!') })
 	require.NoError(t, err)
 	defer end()
 	require.NoError(t, ca.Flush())

@@ -168,6 +168,35 @@ func (c *Change) scan(f io.ReaderAt, order binary.ByteOrder, from place) error {
 	}
 }
 
+// Whole returns a database that nobody has open, and that has no log, as a change of all its pages.
+func Whole(path string) (*Change, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	header := make([]byte, 18)
+	if _, err := f.ReadAt(header, 0); err != nil {
+		return nil, err
+	}
+	size := int(binary.BigEndian.Uint16(header[16:])) // source: SQLite documentation, "Database File Format"
+	if size == 1 {
+		size = 65536
+	}
+	if size < 512 {
+		return nil, fmt.Errorf("%s is no database", path)
+	}
+	c := &Change{PageSize: size, Pages: uint32(st.Size() / int64(size)), log: path, frames: map[uint32]int64{}}
+	for page := range c.Pages {
+		c.frames[page+1] = int64(page) * int64(size)
+	}
+	return c, nil
+}
+
 // Count returns the number of pages for which Each calls its function.
 func (c *Change) Count() (n int) {
 	for page := range c.frames {
@@ -200,7 +229,7 @@ func (c *Change) Each(f func(page uint32, data []byte) error) error {
 	return nil
 }
 
-// Taken says that a change need not be returned again.
+// Taken says that a change need not be returned again. After Whole there is no log.
 func (r *Reader) Taken(c *Change) { r.header, r.at = c.header, c.end }
 
 // Size returns the size of the log in bytes.
