@@ -32,7 +32,7 @@ type Config struct {
 	Start func(ctx context.Context, d project.Deployment) (project.ID, error)
 	// Notify adds to the outbox; the same ID is added once.
 	Notify func(ctx context.Context, tx db.Execer, n project.Notification) error
-	// Boot differs after each boot of the machine.
+	// Boot is that of BootOf.
 	Boot string
 	// AtOnce returns the number of projects that converge at the same time.
 	AtOnce func() int
@@ -211,7 +211,7 @@ func (s *Scheduler) first(name project.Name, p project.ConvergePolicy) (time.Tim
 	}
 	now, r := time.Now(), s.rows[name]
 	switch {
-	case p.Boot && r.boot != s.cfg.Boot:
+	case p.Boot && !sameBoot(r.boot, s.cfg.Boot):
 		return now.Add(delay), project.ConvergeBoot
 	case p.Every == 0:
 		return time.Time{}, ""

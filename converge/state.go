@@ -16,7 +16,7 @@ import (
 
 // row is the record of a project.
 type row struct {
-	// boot is the boot (boot_id) during which the live release was last applied.
+	// boot is the boot (BootOf) during which the live release was last applied.
 	boot  string
 	state project.ConvergeState
 }

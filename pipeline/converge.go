@@ -119,7 +119,7 @@ func (dep *deployment) mayConverge(ctx context.Context) error {
 		return err
 	}
 	if dep.env.Prepared.Rollout != nil {
-		return refused("%s runs on nodes, and projects with nodes do not converge", name)
+		return refused("%s runs on nodes, and projects with nodes do not converge", name).WithHint("corpus-git deploy %s  applies the live release on its nodes", name)
 	}
 	dep.p.settling.Lock(name)()
 	j, entries, err := journal.Open(dep.p.cfg.State.Journal(name.String()))

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"corpus-git/internal/fault"
 	"corpus-git/internal/py"
 	"corpus-git/internal/quantity"
 )
@@ -45,17 +46,16 @@ func (c *Cfg) Converge(server ConvergePolicy) ConvergePolicy {
 }
 
 // converge reads and validates the key of the same name.
-func (c *Cfg) converge() error {
+func (c *Cfg) converge(in CfgInputs) error {
 	l := c.root.get([]string{convergeKey})
-	if l.sub == nil && l.value == nil {
-		return nil
-	}
-	fail := func(l Layer, says string, keys ...string) error {
+	fail := func(l Layer, says string, keys ...string) *fault.Error {
 		e := cfgError(l, convergeKey, "%s", says)
 		e.Err = &KeyError{Keys: append([]string{convergeKey}, keys...), Text: says}
 		return e.WithHint("as in  converge: {boot: true, every: 1h, splay: 10m, mode: report}")
 	}
-	if l.sub == nil {
+	if l.sub == nil && l.value == nil {
+		return nil
+	} else if l.sub == nil {
 		return fail(l.layer, "must be a mapping of boot, every, splay and mode")
 	}
 	var err error
@@ -74,18 +74,14 @@ func (c *Cfg) converge() error {
 			c.convergence.boot = &v
 		case "every", "splay":
 			d, ok := checkDuration(k.value)
+			to, says := &c.convergence.every, "must be 0 or a duration such as 30m or 1d, every of at least "+quantity.FormatDuration(minConvergeEvery)
+			if name == "splay" {
+				to, says = &c.convergence.splay, "must be a duration such as 10m"
+			}
 			if k.sub != nil || !ok || d < 0 || d > maxConvergeEvery || name == "every" && d != 0 && d < minConvergeEvery {
-				err = fail(at, "must be 0 or a duration such as 30m or 1d, "+name+" of at least "+quantity.FormatDuration(minConvergeEvery), name)
-				if name == "splay" {
-					err = fail(at, "must be a duration such as 10m", name)
-				}
-				return
+				err = fail(at, says, name)
 			}
-			if name == "every" {
-				c.convergence.every = &d
-			} else {
-				c.convergence.splay = &d
-			}
+			*to = &d
 		case "mode":
 			m, _ := k.value.(string)
 			if !slices.Contains(ConvergeModes(), ConvergeMode(m)) {
@@ -96,5 +92,8 @@ func (c *Cfg) converge() error {
 			err = fail(at, "is not known; the keys are boot, every, splay and mode", name)
 		}
 	})
+	if k := c.convergence; err == nil && in.OnNodes && (k.boot != nil && *k.boot || k.every != nil && *k.every > 0) {
+		return fail(l.nearest(l.layer), "a project with nodes does not converge").WithHint("remove the key;  corpus-git deploy %s  applies the live release on its nodes", in.Name)
+	}
 	return err
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"net"
+	"os"
 	"regexp"
 	"strings"
 	"time"
@@ -31,7 +32,7 @@ func (c *core) openConverge(ctx context.Context) (err error) {
 	c.register = register.New(register.Config{Checks: c.watch.States, Address: c.machineAddress, Publish: c.publish, Log: c.log})
 	of := live.Converge{Projects: c.live, Registers: c.register.Set, Undeployed: c.pipeline.Undeployed, Server: func() project.ConvergePolicy { return c.cfg.Load().Converge.Policy() }}
 	c.converge, err = converge.Open(ctx, converge.Config{
-		DB: c.db, Projects: c.everyProject, Plan: of.Plan, Notify: c.outbox.Add, Boot: c.tools.Host.Boot, Now: time.Now, Log: c.log,
+		DB: c.db, Projects: c.everyProject, Plan: of.Plan, Notify: c.outbox.Add, Boot: converge.BootOf(os.DirFS("/proc")), Now: time.Now, Log: c.log,
 		Start: func(ctx context.Context, d project.Deployment) (project.ID, error) {
 			return c.pipeline.Start(ctx, d, nil)
 		},
