@@ -243,9 +243,10 @@ func (c *Cfg) unknown(in CfgInputs) (out []Unread) {
 	return out
 }
 
-// Used is how much of a value something reads: nothing, the value or its presence and not what is below it, or all of it.
+// Used is how much of a value something reads.
 type Used int
 
+// It reads nothing, the value or its presence and not what is below it, or all of it.
 const (
 	UsedNone Used = iota
 	UsedSelf
