@@ -8,6 +8,6 @@
 // which is compared in constant time before any lookup. A signal counts once, however often it is sent, and none counts after its wait
 // has ended. It is durable before its sender is told that it was counted.
 //
-// A Store may be used by several goroutines. A wait does not outlive the process: a deployment that waited is rolled back by the next
-// start, which ends the remaining waits (Abandon); later signals are refused.
+// A Store may be used by several goroutines. Waits and signals outlive the process: they are rows, durable before a sender is answered. A wait
+// that a process left open accepts signals again after Reopen, counts those that it had, and keeps its deadline; Ended ends it.
 package signals

@@ -3,6 +3,7 @@ package signals
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -21,8 +22,12 @@ type Outcome struct {
 	Data map[string]json.RawMessage
 }
 
+// ErrSuspended is the cause with which a context interrupts Wait and leaves the wait open: another process waits on (see Reopen).
+var ErrSuspended = errors.New("the server stops while a deployment waits for signals")
+
 // Wait waits for the signals of one wait of a deployment, after a step, until all were received, one says FAILURE, the timeout ends or ctx
-// does. note is called with the progress: at the beginning, and after each signal. The error is fault.Failed, or the cause of ctx.
+// does. note is called with the progress: at the beginning, and after each signal. The error is fault.Failed, or the cause of ctx; the wait has
+// ended then, unless that is ErrSuspended. The timeout of a wait that an earlier process began goes on.
 func (s *Store) Wait(ctx context.Context, id project.ID, wait string, step string, note func(WaitStatus)) (Outcome, error) {
 	c, limit, err := s.begin(ctx, key{id, wait}, step)
 	if err != nil {
@@ -49,6 +54,9 @@ func (s *Store) Wait(ctx context.Context, id project.ID, wait string, step strin
 		select {
 		case <-ctx.Done():
 			cause := context.Cause(ctx)
+			if errors.Is(cause, ErrSuspended) {
+				return Outcome{}, cause
+			}
 			s.mu.Lock()
 			err := s.end(ctx, c, Cancelled, "the deployment was ended")
 			s.mu.Unlock()
@@ -70,6 +78,9 @@ func (s *Store) begin(ctx context.Context, k key, step string) (*current, time.D
 	c := s.current[k]
 	if c == nil {
 		return nil, 0, fault.New(fault.Refused, "wait", "deployment %s does not wait for %s", k.deployment.Short(), k.wait)
+	}
+	if c.State == Waiting {
+		return c, max(0, c.Until.Sub(s.now())), nil
 	}
 	if c.State != Open {
 		return c, c.wait.Timeout, nil // what it ended with is told again

@@ -3,6 +3,7 @@ package signals
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -134,9 +135,9 @@ func (g *Given) check(c *current) error {
 	return nil
 }
 
-// digest identifies repeated signals.
-func (g Given) digest() string {
-	h := sha256.New()
+// digest identifies repeated signals. It is stored, and made with the key, because data may be secret.
+func (s *Store) digest(g Given) string {
+	h := hmac.New(sha256.New, s.mac)
 	for _, part := range []string{g.ID, string(g.Status), g.Reason, string(g.Data)} {
 		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
@@ -165,7 +166,7 @@ func (s *Store) signal(ctx context.Context, found WaitStatus, g Given) (Answer, 
 	if err := g.check(c); err != nil {
 		return Answer{}, err
 	}
-	digest := g.digest()
+	digest := s.digest(g)
 	for _, x := range c.Received {
 		switch {
 		case x.Name == g.Name && x.digest == digest:
@@ -176,7 +177,7 @@ func (s *Store) signal(ctx context.Context, found WaitStatus, g Given) (Answer, 
 			return Answer{}, fault.New(fault.Conflict, "signal", "the signal %s of %s has come already, and said something else", x.Name, c.Wait)
 		}
 	}
-	if c.State.Ended() {
+	if c.State.Ended() || !c.Until.IsZero() && !s.now().Before(c.Until) {
 		return Answer{}, tooLate(c.WaitStatus)
 	}
 	if g.Name == "" {
@@ -196,8 +197,8 @@ func (s *Store) signal(ctx context.Context, found WaitStatus, g Given) (Answer, 
 	if len(x.data) == 0 {
 		x.data = json.RawMessage("null")
 	}
-	_, err := s.db.ExecContext(ctx, `INSERT INTO wait_signals(deployment, wait, name, id, status, reason, sender, data, at) VALUES(?,?,?,?,?,?,?,?,?)`,
-		c.Deployment, c.Wait, x.Name, x.ID, x.Status, x.Reason, x.By, c.kept(x.data), x.At.UnixNano())
+	_, err := s.db.ExecContext(ctx, `INSERT INTO wait_signals(deployment, wait, name, id, status, reason, sender, data, at, digest, whole) VALUES(?,?,?,?,?,?,?,?,?,?,?)`,
+		c.Deployment, c.Wait, x.Name, x.ID, x.Status, x.Reason, x.By, c.kept(x.data), x.At.UnixNano(), []byte(digest), c.kept(x.data) == string(x.data))
 	if err != nil {
 		return Answer{}, err
 	}

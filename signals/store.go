@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -133,10 +134,14 @@ func statements() []string {
 		`CREATE TRIGGER wait_signals_fixed BEFORE UPDATE ON wait_signals BEGIN SELECT RAISE(ABORT, 'a signal never changes'); END`,
 		`CREATE TRIGGER waits_forget AFTER DELETE ON deployments BEGIN
 			DELETE FROM waits WHERE deployment = OLD.id; DELETE FROM wait_signals WHERE deployment = OLD.id; END`,
+		`ALTER TABLE waits ADD COLUMN spec TEXT NOT NULL DEFAULT ''`,
+		`ALTER TABLE wait_signals ADD COLUMN digest BLOB NOT NULL DEFAULT x''`,
+		`ALTER TABLE wait_signals ADD COLUMN whole INTEGER NOT NULL DEFAULT 1`,
 	}
 }
 
-// OpenStore creates the tables and the key. The tables of deployments must exist. Waits that a dead process left are ended.
+// OpenStore creates the tables and the key. The tables of deployments must exist. Waits that an earlier process left open accept signals after
+// Reopen, and end with Ended.
 func OpenStore(ctx context.Context, d *sql.DB, now func() time.Time) (*Store, error) {
 	if err := db.Migrate(ctx, d, "signals", statements()); err != nil {
 		return nil, err
@@ -150,8 +155,7 @@ func OpenStore(ctx context.Context, d *sql.DB, now func() time.Time) (*Store, er
 	if err := d.QueryRowContext(ctx, `SELECT key FROM signal_key`).Scan(&s.mac); err != nil {
 		return nil, err
 	}
-	_, err := d.ExecContext(ctx, `UPDATE waits SET state = 'cancelled', reason = 'the server stopped', ended = ? WHERE state IN ('open', 'waiting')`, now().UnixNano())
-	return s, err
+	return s, nil
 }
 
 // Begin makes the signals of a deployment's waits acceptable. What is recorded about them is passed through hide. It is durable on return.
@@ -167,11 +171,15 @@ func (s *Store) Begin(ctx context.Context, d project.Deployment, hide func(strin
 		if err != nil {
 			return err
 		}
+		spec, err := json.Marshal(spec{Named: w.Named, Timeout: w.Timeout, Continue: w.Continue})
+		if err != nil {
+			return err
+		}
 		c := &current{wait: w, hide: hide, changed: make(chan struct{}), WaitStatus: WaitStatus{
 			Deployment: d.ID, Project: d.Project, Wait: w.ID, Step: w.Step, State: Open, Count: len(w.Names), Received: []Signal{}, Missing: slices.Clone(w.Names), Since: s.now(),
 		}}
-		_, err = s.db.ExecContext(ctx, `INSERT INTO waits(deployment, id, project, code, step, names, state, reason, since, until, ended) VALUES(?,?,?,?,?,?,'open','',?,0,0)`,
-			d.ID, w.ID, d.Project, d.Code, w.Step, string(names), c.Since.UnixNano())
+		_, err = s.db.ExecContext(ctx, `INSERT INTO waits(deployment, id, project, code, step, names, state, reason, since, until, ended, spec) VALUES(?,?,?,?,?,?,'open','',?,0,0,?)`,
+			d.ID, w.ID, d.Project, d.Code, w.Step, string(names), c.Since.UnixNano(), string(spec))
 		if err != nil {
 			return err
 		}
@@ -180,21 +188,23 @@ func (s *Store) Begin(ctx context.Context, d project.Deployment, hide func(strin
 	return nil
 }
 
-// Ended is called when a deployment has ended: its waits accept no more signals. It is durable on return.
+// Ended is called when a deployment has ended: its waits accept no more signals, those of an earlier process included. It is durable on return.
 func (s *Store) Ended(ctx context.Context, id project.ID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	const reason = "the deployment ended"
 	var first error
 	for k, c := range s.current {
 		if k.deployment != id {
 			continue
 		}
-		if err := s.end(ctx, c, Cancelled, "the deployment ended"); err != nil && first == nil {
+		if err := s.end(ctx, c, Cancelled, reason); err != nil && first == nil {
 			first = err
 		}
 		delete(s.current, k)
 	}
-	return first
+	_, err := s.db.ExecContext(ctx, `UPDATE waits SET state = 'cancelled', reason = ?, ended = ? WHERE deployment = ? AND state IN ('open', 'waiting')`, reason, s.now().UnixNano(), id)
+	return errors.Join(first, err)
 }
 
 // end ends a wait that has not ended. The mutex is held.
