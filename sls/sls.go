@@ -60,9 +60,11 @@ type Input struct {
 	Undo *undo.Log
 	// Yield is called before each state; an error ends the step there and becomes its error. nil means to continue. Only the built-in runner calls it.
 	Yield func() error
-	// Wait is the state corpus.wait: it pauses until a wait has ended, and returns a message about it; an error makes the state fail. With nil such a
-	// state fails.
-	Wait func(ctx context.Context, id string, args *py.Dict) (said string, err error)
+	// Wait is the state corpus.wait; with nil such a state fails.
+	Wait WaitFunc
+	// Done is what an earlier process had done of the file when it paused: an Apply of the built-in runner continues there, and fails before anything runs
+	// if the file compiles to other states. nil begins.
+	Done *Done
 	// Branches treats functions of Salt that a state's template calls in a branch, a loop or a macro as a need, like those that it always calls: which
 	// branch is taken is only known when the template is rendered, which is too late for passing the file to Salt. It is for callers that have a Salt to
 	// pass the file to.

@@ -89,7 +89,7 @@ func (a *Auto) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.St
 	a.mu.Lock()
 	salt := a.toSalt[in.SLS]
 	a.mu.Unlock()
-	if salt && a.Salt != nil {
+	if salt && a.Salt != nil && in.Done == nil {
 		return a.Salt.Apply(ctx, in, sink)
 	}
 	// A need is found by the compilation, so if there is one, nothing of this file has run.
@@ -98,7 +98,7 @@ func (a *Auto) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.St
 	if err == nil || !needs {
 		return res, err
 	}
-	if a.Salt == nil {
+	if a.Salt == nil || in.Done != nil {
 		return nil, refused(err)
 	}
 	sink.Output("", sls.Log, fmt.Sprintf("goes to %s: it needs %s (%s:%d)", a.Salt.Name(), n.What, n.File, n.Line))

@@ -26,6 +26,7 @@ type run struct {
 	running map[string]*outcome // by tag
 	pre     map[string]*outcome // test runs for prereq
 	results []sls.StateResult
+	tags    []string // of the results
 	num, of int
 	chunks  []*compile.Chunk
 	stop    bool
@@ -35,7 +36,7 @@ type run struct {
 func runProgram(ctx context.Context, p *compile.Program, sink sls.Sink, backups string) ([]sls.StateResult, error) {
 	r := &run{p: p, sink: sink, running: map[string]*outcome{}, pre: map[string]*outcome{}}
 	r.env = &core.Env{
-		Host: p.Input.Host, Roots: p.Input.Roots, Pillar: orEmpty(p.Input.Pillar), Grains: orEmpty(p.Input.Grains), Backups: backups, Undo: p.Input.Undo, Wait: p.Input.Wait,
+		Host: p.Input.Host, Roots: p.Input.Roots, Pillar: orEmpty(p.Input.Pillar), Grains: orEmpty(p.Input.Grains), Backups: backups, Undo: p.Input.Undo,
 		Accumulated: map[string]*core.Accumulator{}, Cache: map[string]any{},
 		Render: func(ctx context.Context, t core.Template) (string, error) {
 			return p.Renderer.Text(ctx, t.Name, t.Source, t.Vars)
@@ -44,12 +45,22 @@ func runProgram(ctx context.Context, p *compile.Program, sink sls.Sink, backups 
 			return p.Renderer.Modules().Call(ctx, name, args, kw)
 		},
 	}
+	if p.Input.Wait != nil {
+		r.env.Wait = func(ctx context.Context, id string, args *py.Dict) (string, error) {
+			return p.Input.Wait(ctx, id, args, r.doneSoFar)
+		}
+	}
 	for _, n := range p.Nodes {
 		if !n.IsTest {
 			r.chunks = append(r.chunks, n.Chunk)
 		}
 	}
 	r.of = len(r.chunks)
+	if p.Input.Done != nil {
+		if err := r.resume(*p.Input.Done); err != nil {
+			return nil, err
+		}
+	}
 	for _, n := range p.Nodes {
 		if err := context.Cause(ctx); err != nil {
 			return r.results, err
@@ -189,7 +200,7 @@ func (r *run) done(c *compile.Chunk, o *outcome, began time.Time, num int) {
 	for _, w := range o.ret.Warnings {
 		r.sink.Output(c.ID, sls.Log, "warning: "+w)
 	}
-	r.results = append(r.results, res)
+	r.results, r.tags = append(r.results, res), append(r.tags, c.Tag())
 	r.sink.StateDone(res)
 }
 

@@ -72,6 +72,9 @@ func (s *Call) Check(ctx context.Context, in *sls.Input) (*sls.Checked, error) {
 
 // Apply implements Runner.
 func (s *Call) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.StepResult, error) {
+	if in.Done != nil {
+		return nil, fault.New(fault.Failed, "run "+in.SLS, "Salt cannot continue a file in the middle")
+	}
 	f, err := in.Roots.SLS(in.SLS)
 	if err != nil {
 		return nil, compile.NotFound(in.SLS, err)

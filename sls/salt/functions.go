@@ -205,5 +205,5 @@ func callWait(ctx context.Context, in *sls.Input, q question) (any, error) {
 	if in.Wait == nil || len(q.args) != 1 {
 		return nil, errors.New("this is not a step of a deployment that can wait")
 	}
-	return in.Wait(ctx, py.Str(q.args[0]), q.kwargs)
+	return in.Wait(ctx, py.Str(q.args[0]), q.kwargs, sls.Lost("Salt runs it"))
 }

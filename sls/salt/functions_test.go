@@ -102,7 +102,7 @@ func TestSaltWaits(t *testing.T) {
 	began, goOn := make(chan string, 2), make(chan struct{})
 	ask, conn, stop := servingInput(t, &sls.Input{
 		Host: host.New(execx.OS{}), Grains: py.NewDict(), Pillar: py.NewDict(), Cfg: py.NewDict("name", "app"),
-		Wait: func(ctx context.Context, id string, args *py.Dict) (string, error) {
+		Wait: func(ctx context.Context, id string, args *py.Dict, _ func() sls.Done) (string, error) {
 			began <- id + " " + py.Str(args)
 			select {
 			case <-ctx.Done():

@@ -66,7 +66,7 @@ late:
 	res, err := driver.Apply(t.Context(), &sls.Input{
 		SLS: "makina-projects.app.010_a", Host: host.New(execx.OS{}), Grains: py.NewDict("id", "box"), Pillar: py.NewDict(), Cfg: py.NewDict("name", "app"),
 		Roots: fileroot.Roots{{FS: os.DirFS(recipe), Dir: recipe, Mount: "makina-projects/app", Label: ".salt"}},
-		Wait: func(_ context.Context, id string, args *py.Dict) (string, error) {
+		Wait: func(_ context.Context, id string, args *py.Dict, _ func() sls.Done) (string, error) {
 			asked = append(asked, id+" "+py.Str(args))
 			if id == "late" {
 				return "", errors.New("not signalled within 1h")

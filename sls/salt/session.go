@@ -106,7 +106,7 @@ var errClosed = errors.New("the session with Salt is closed")
 // Apply implements sls.Runner. When ctx ends, Salt and all its commands are killed; a later Apply starts Salt again.
 func (s *Session) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.StepResult, error) {
 	f, err := in.Roots.SLS(in.SLS)
-	if err != nil || in.Plan && ownModules(in) {
+	if err != nil || in.Done != nil || in.Plan && ownModules(in) {
 		return s.salt().Apply(ctx, in, sink) // reports what is missing or skipped, and runs nothing
 	}
 	res := &sls.StepResult{SLS: in.SLS, File: f.Display(), Runner: s.Name(), Started: in.Host.Now()}

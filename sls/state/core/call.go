@@ -107,7 +107,7 @@ type Env struct {
 	Accumulated map[string]*Accumulator
 	// Undo records the previous contents before a state changes something; nil records nothing (a plan, a task).
 	Undo *undo.Log
-	// Wait is sls.Input.Wait.
+	// Wait is sls.Input.Wait, with what the run has done.
 	Wait func(ctx context.Context, id string, args *py.Dict) (said string, err error)
 	// Cache stores what is slow to read from the machine, for one program.
 	Cache map[string]any
