@@ -108,15 +108,15 @@ func (dep *deployment) park(ctx context.Context) error {
 	if err != nil {
 		return fault.New(fault.Internal, "pin commits", "%w", err)
 	}
-	defer keep.abort()
-	if err = keep.sync(0); err == nil {
-		err = keep.publish() // right before the objects, as in publish
+	defer keep.Abort()
+	if err = keep.Sync(0); err == nil {
+		err = keep.Publish() // right before the objects, as in publish
 	}
 	if err == nil && dep.in != nil {
 		err = dep.in.Migrate(ctx)
 	}
 	if err == nil {
-		err = keep.settle()
+		err = keep.Settle()
 	}
 	r := approval.Request{ID: d.ID, Project: d.Project, At: p.cfg.Now(), Expires: p.cfg.Now().Add(p.cfg.ApprovalTime()), Need: dep.need, Plan: sum, Basis: basis, Deployment: approval.Facts{Deployment: dep.shown().Deployment}}
 	if err == nil {

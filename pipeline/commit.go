@@ -9,6 +9,7 @@ import (
 	"corpus-git/internal/db"
 	"corpus-git/internal/event"
 	"corpus-git/pipeline/journal"
+	"corpus-git/pipeline/staged"
 	"corpus-git/procedures"
 	"corpus-git/project"
 )
@@ -22,7 +23,7 @@ func (dep *deployment) commit(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	d := dep.env.Deployment
 	changes, err := dep.changes(ctx)
-	var moves stagedRefs
+	var moves staged.Refs
 	if err == nil {
 		moves, err = dep.stageMoves(ctx, changes)
 	}
@@ -34,19 +35,19 @@ func (dep *deployment) commit(ctx context.Context) {
 		covered, err = dep.env.SyncWritten()
 	}
 	if err == nil {
-		err = moves.sync(covered)
+		err = moves.Sync(covered)
 	}
 	if err == nil {
 		err = dep.enter(journal.Entry{Kind: journal.Committing, Changes: changes})
 	}
 	if err == nil {
 		if err = dep.move(ctx, moves, changes); err != nil {
-			moves.abort()
+			moves.Abort()
 			err = errors.Join(err, dep.revert(ctx, changes))
 		}
 	}
 	if err != nil {
-		moves.abort()
+		moves.Abort()
 		dep.env.DropVerdict()
 		dep.env.Report.Append(event.Event{Kind: event.Failure, Status: event.Bad, Text: "the branch could not be moved", Lines: dep.explain(err)})
 		dep.fail(ctx, "commit", err)
@@ -103,7 +104,7 @@ func (dep *deployment) changes(ctx context.Context) ([]journal.RefChange, error)
 }
 
 // stageMoves locks and writes the changes of refs that are to be made.
-func (dep *deployment) stageMoves(ctx context.Context, changes []journal.RefChange) (stagedRefs, error) {
+func (dep *deployment) stageMoves(ctx context.Context, changes []journal.RefChange) (staged.Refs, error) {
 	var list []journal.RefChange
 	for _, c := range changes {
 		cur, err := dep.p.cfg.Repository(dep.rec.Project, c.Repo).Get(ctx, c.Change.Ref)
@@ -118,10 +119,10 @@ func (dep *deployment) stageMoves(ctx context.Context, changes []journal.RefChan
 }
 
 // move is apply for staged changes.
-func (dep *deployment) move(ctx context.Context, moves stagedRefs, changes []journal.RefChange) error {
-	err := moves.publish()
+func (dep *deployment) move(ctx context.Context, moves staged.Refs, changes []journal.RefChange) error {
+	err := moves.Publish()
 	if err == nil {
-		err = moves.settle()
+		err = moves.Settle()
 	}
 	for _, c := range changes {
 		if err == nil && c.Head {

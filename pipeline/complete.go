@@ -36,13 +36,13 @@ func (p *Pipeline) completeRecords(ctx context.Context) error {
 		case ok && e.Kind == event.Verdict:
 			continue
 		}
-		log, err := event.Create(path, p.cfg.Now, p.liveRedactor(ctx, rec.Deployment, nil))
+		log, err := event.Create(path, p.cfg.Now, p.known.Live(ctx, rec.Deployment, nil))
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		// The verdict comes last, so if it exists the log is complete.
-		errs = append(errs, p.cfg.Audit.RecordOnce(ctx, auditEntry(rec)))
+		errs = append(errs, p.cfg.Audit.RecordOnce(ctx, texts.Audit(rec)))
 		texts.Result(log, rec)
 		errs = append(errs, log.Close())
 	}

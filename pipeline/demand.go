@@ -6,6 +6,7 @@ import (
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/pipeline/sources"
 	"corpus-git/project"
 	"corpus-git/project/demands"
 )
@@ -56,7 +57,7 @@ func (dep *deployment) demand(ctx context.Context, env string) error {
 		if x.new == "" || x.new == x.live && !moves(d) {
 			continue
 		}
-		s, err := p.cfg.Signed(ctx, d, x.repo, incomingOf(d, dep.in, x.repo))
+		s, err := p.cfg.Signed(ctx, d, x.repo, sources.Incoming(d, dep.in, x.repo))
 		if err != nil {
 			if fault.KindOf(err) == fault.Refused && fault.HintOf(err) == "" {
 				err = fault.New(fault.Refused, "", "%w, and what is deployed to %s must be", err, d.Project).

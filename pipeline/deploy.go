@@ -2,14 +2,14 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
-	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/pipeline/journal"
+	"corpus-git/pipeline/sources"
+	"corpus-git/pipeline/staged"
 	"corpus-git/procedures"
 	"corpus-git/procedures/outfile"
 	"corpus-git/procedures/recipe"
@@ -32,7 +32,7 @@ func (dep *deployment) deploy(ctx context.Context) {
 	dep.update(func(rec *project.Record) { rec.Deployment = d })
 	dep.printPromoted()
 	defer p.dropRecipes(d.ID)
-	p.recall(ctx, d, dep.in, dep.redact)
+	p.known.Recall(ctx, d, dep.in, dep.redact)
 	tools, end := p.cfg.Tools.Open()
 	defer func() {
 		if err := end(); err != nil {
@@ -99,12 +99,12 @@ func (dep *deployment) deploy(ctx context.Context) {
 // in the journal, and another Accepted would hide it. Ending it may change what the present deployment is based on, which is therefore
 // refused, and may be repeated.
 func (p *Pipeline) recoverLate(ctx context.Context, name project.Name) error {
-	finish, err := p.takeUp(context.WithoutCancel(ctx), name)
+	u, err := p.takeUp(context.WithoutCancel(ctx), name)
 	if err != nil {
 		return fault.New(fault.Internal, "recover "+name.String(), "%w", err)
 	}
-	if finish != nil {
-		finish(context.WithoutCancel(ctx), recoverySteps)
+	if u != nil {
+		u.finish(context.WithoutCancel(ctx), recoverySteps)
 	}
 	return fault.New(fault.Busy, "", "an unfinished deployment had to be recovered first").WithHint("try again")
 }
@@ -188,7 +188,7 @@ func (dep *deployment) prepare(ctx context.Context) error {
 		return err
 	}
 	if d.Code != "" && prep.Cfg.RefusesLFS() && !dep.set.RemoteLess && (d.Trigger == project.TriggerPush || d.Trigger == project.TriggerPlan || d.Trigger == project.TriggerRedeploy || d.Trigger == project.TriggerBundle || d.Trigger == project.TriggerPromote) {
-		if err := p.cfg.Repository(d.Project, project.Code).RefuseLFS(ctx, d.Code, incomingOf(d, dep.in, project.Code)); err != nil {
+		if err := p.cfg.Repository(d.Project, project.Code).RefuseLFS(ctx, d.Code, sources.Incoming(d, dep.in, project.Code)); err != nil {
 			return err
 		}
 	}
@@ -197,7 +197,7 @@ func (dep *deployment) prepare(ctx context.Context) error {
 	if !dep.set.RemoteLess && d.LiveCode != d.Code {
 		dep.env.LiveTree = dep.liveTree
 	}
-	if d.Resume == "" || d.Trigger == project.TriggerPlan {
+	if d.Resume == "" || d.Trigger == project.TriggerPlan || dep.continuing {
 		return nil
 	}
 	from, err := dep.env.Resume(d.Resume)
@@ -214,7 +214,7 @@ func (dep *deployment) environment(ctx context.Context, tools *procedures.Tools,
 	return &procedures.Env{
 		Tools: tools, Deployment: d, Paths: p.cfg.Root.Project(d.Project.String()), Report: dep,
 		ArchiveName: layout.ArchiveName(d.At, string(d.ID)), Usual: dep.usual, RemoteLess: set.RemoteLess, Unlinked: set.Unlinked,
-		Hurry: dep.hurry, Yield: dep.yield, Output: dep.output,
+		Hurry: dep.hurry, Yield: dep.yield, Output: dep.output, Pause: dep.pause, Goes: dep.goes,
 	}
 }
 
@@ -257,12 +257,12 @@ func (p *Pipeline) sources(ctx context.Context, d project.Deployment, set Settin
 	if set.RemoteLess {
 		paths := p.cfg.Root.Project(d.Project.String())
 		var err error
-		if src.Code, err = treeWith(paths.Live(), "."); err == nil {
-			src.Pillar, err = treeWith(paths.Pillar(), layout.PillarFile)
+		if src.Code, err = sources.TreeWith(paths.Live(), "."); err == nil {
+			src.Pillar, err = sources.TreeWith(paths.Pillar(), layout.PillarFile)
 		}
 		return src, err
 	}
-	of := func(repo project.Repo) project.Incoming { return incomingOf(d, in, repo) }
+	of := func(repo project.Repo) project.Incoming { return sources.Incoming(d, in, repo) }
 	var err error
 	if src.Commit = d.Code; d.Code != "" {
 		if src.Code, err = p.cfg.Repository(d.Project, project.Code).Tree(ctx, d.Code, of(project.Code)); err != nil {
@@ -275,29 +275,6 @@ func (p *Pipeline) sources(ctx context.Context, d project.Deployment, set Settin
 		}
 	}
 	return src, nil
-}
-
-// incomingOf returns the pushed objects if they were pushed to this one of the two repositories.
-func incomingOf(d project.Deployment, in project.Incoming, repo project.Repo) project.Incoming {
-	if repo == d.Repo {
-		return in
-	}
-	return nil
-}
-
-// treeWith returns a folder that its owner may change while it is read, nil if it, or the given file in it, is missing.
-func treeWith(dir, file string) (fs.FS, error) {
-	tree, err := vfs.Beneath(dir)
-	if err == nil {
-		_, err = fs.Stat(tree, file)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fault.New(fault.Internal, "read the working copy", "%w", err)
-	}
-	return tree, nil
 }
 
 // accept records that the deployment begins, and prepares the pins of the live and the new commits. None of it is durable or visible before
@@ -324,59 +301,14 @@ func (dep *deployment) accept(ctx context.Context) error {
 }
 
 // stage locks and writes changes of refs, which belong to at most one repository each.
-func (dep *deployment) stage(ctx context.Context, changes []journal.RefChange) (out stagedRefs, err error) {
-	for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
-		var list []project.Change
-		for _, c := range changes {
-			if c.Repo == repo {
-				list = append(list, c.Change)
-			}
-		}
-		if len(list) == 0 {
-			continue
-		}
-		s, err := dep.p.cfg.Repository(dep.rec.Project, repo).Stage(ctx, list)
-		if err != nil {
-			out.abort()
-			return nil, err
-		}
-		out = append(out, s)
-	}
-	return out, nil
+func (dep *deployment) stage(ctx context.Context, changes []journal.RefChange) (staged.Refs, error) {
+	return staged.Stage(ctx, changes, func(repo project.Repo) staged.Repository { return dep.p.cfg.Repository(dep.rec.Project, repo) })
 }
-
-// stagedRefs are the staged refs of several repositories.
-type stagedRefs []project.StagedRefs
-
-func (l stagedRefs) each(f func(project.StagedRefs) error) error {
-	for _, s := range l {
-		if err := f(s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (l stagedRefs) abort() {
-	for _, s := range l {
-		s.Abort()
-	}
-}
-
-// sync makes the new values durable; see project.StagedRefs.
-func (l stagedRefs) sync(covered uint64) error {
-	return l.each(func(s project.StagedRefs) error { return s.Sync(covered) })
-}
-
-// publish makes the new values visible; they are durable after settle.
-func (l stagedRefs) publish() error { return l.each(project.StagedRefs.Publish) }
-
-func (l stagedRefs) settle() error { return l.each(project.StagedRefs.Settle) }
 
 // dropStaged releases staged refs that were not published.
 func (dep *deployment) dropStaged() {
-	dep.livePins.abort()
-	dep.newPins.abort()
+	dep.livePins.Abort()
+	dep.newPins.Abort()
 }
 
 // beside makes durable what the deployment has recorded. It runs after the archive was written and its file system synced, so that little
@@ -393,12 +325,12 @@ func (dep *deployment) beside(ctx context.Context, covered uint64) error {
 			return fault.New(fault.Internal, "store objects", "%w", err)
 		}
 	}
-	err := dep.newPins.sync(covered)
+	err := dep.newPins.Sync(covered)
 	if err == nil {
-		err = dep.livePins.sync(covered)
+		err = dep.livePins.Sync(covered)
 	}
 	if err == nil {
-		err = dep.livePins.publish()
+		err = dep.livePins.Publish()
 	}
 	if err != nil {
 		return fault.New(fault.Internal, "pin commits", "%w", err)
@@ -419,7 +351,7 @@ func (dep *deployment) publish(ctx context.Context) error {
 	if err := dep.beside(ctx, 0); err != nil {
 		return err
 	}
-	if err := dep.livePins.settle(); err != nil {
+	if err := dep.livePins.Settle(); err != nil {
 		return fault.New(fault.Internal, "pin commits", "%w", err)
 	}
 	dep.livePins = nil
@@ -427,7 +359,7 @@ func (dep *deployment) publish(ctx context.Context) error {
 		return err
 	}
 	// The pin comes right before the objects, so that one commit of the file system covers both; without them it is removed with the deployment.
-	if err := dep.newPins.publish(); err != nil {
+	if err := dep.newPins.Publish(); err != nil {
 		return fault.New(fault.Internal, "pin commits", "%w", err)
 	}
 	if dep.in != nil {
@@ -435,7 +367,7 @@ func (dep *deployment) publish(ctx context.Context) error {
 			return fault.New(fault.Internal, "publish objects", "%w", err)
 		}
 	}
-	if err := dep.newPins.settle(); err != nil {
+	if err := dep.newPins.Settle(); err != nil {
 		return fault.New(fault.Internal, "pin commits", "%w", err)
 	}
 	dep.newPins, dep.published = nil, true

@@ -12,6 +12,7 @@ import (
 	"corpus-git/internal/event"
 	"corpus-git/internal/redact"
 	"corpus-git/pipeline/journal"
+	"corpus-git/pipeline/staged"
 	"corpus-git/procedures"
 	"corpus-git/project"
 )
@@ -44,6 +45,15 @@ type deployment struct {
 	reopened bool
 	// stopping cancels a reopened one, with a cause.
 	stopping chan error
+	// resting: it waits for signals, and a later process may continue it. suspended: this process leaves it to that one. left: this process is not a
+	// server, and never continues it. continued: an earlier one began it, and this one continues it. The pipeline's mu guards them.
+	resting, suspended, left, continued bool
+	// rests is closed when a continued one waits again; broken is why it cannot continue.
+	rests     chan struct{}
+	restsOnce sync.Once
+	broken    string
+	// continuing: prepare prepares what an earlier process began.
+	continuing bool
 	// holders must end before it begins.
 	holders []*holder
 
@@ -57,7 +67,7 @@ type deployment struct {
 	journal *journal.Journal
 	res     project.Result
 	// livePins and newPins are staged by accept; begun reports that beside has run, published that publish has run.
-	livePins, newPins stagedRefs
+	livePins, newPins staged.Refs
 	begun, published  bool
 	// soon reports that the verdict is reported before everything is durable; settle then runs rest.
 	soon bool
@@ -79,7 +89,7 @@ type deployment struct {
 
 // newDeployment makes a deployment without recording anything.
 func (p *Pipeline) newDeployment(rec project.Record) *deployment {
-	return &deployment{p: p, rec: rec, cancel: func(error) {}, ended: make(chan struct{}), turn: make(chan struct{}), hurry: make(chan struct{}), wanted: make(chan struct{}), held: make(chan struct{}), released: make(chan struct{})}
+	return &deployment{p: p, rec: rec, cancel: func(error) {}, ended: make(chan struct{}), turn: make(chan struct{}), hurry: make(chan struct{}), wanted: make(chan struct{}), held: make(chan struct{}), released: make(chan struct{}), rests: make(chan struct{})}
 }
 
 // estimate estimates the duration of the deployment and its parts from past ones. Only deployments of a commit have an estimate.

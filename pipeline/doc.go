@@ -15,6 +15,6 @@
 // A project in which a deployment runs is recorded (Config.Underway) before it writes anything; recovery examines projects with such notes
 // and open records, and a deployment that finds its project's journal open ends the open deployment first.
 //
-// After a crash: a deployment that was accepted and not yet committing is rolled back; one that was committing retries the
-// compare-and-swap; one that ended is final; pins without a journal are removed. A second recovery changes nothing.
+// After a crash: a deployment that was accepted and not yet committing is rolled back, or, if it waited for signals and nothing has changed
+// since, continued; one that was committing retries the compare-and-swap; one that ended is final; pins without a journal are removed. A second recovery changes nothing.
 package pipeline

@@ -10,6 +10,7 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
 	"corpus-git/pipeline/journal"
+	"corpus-git/pipeline/sources"
 	"corpus-git/pipeline/texts"
 	"corpus-git/procedures"
 	"corpus-git/project"
@@ -32,7 +33,13 @@ func (dep *deployment) execute(ctx context.Context) {
 	}
 	dep.res = project.Result{Started: begun}
 	dep.noteReverted(ctx, desc)
-	for _, proc := range dep.order() {
+	dep.runAll(ctx, dep.order())
+}
+
+// runAll runs procedures, one after the other, and then moves the branch, unless the deployment fails or is suspended.
+func (dep *deployment) runAll(ctx context.Context, list []procedures.Procedure) {
+	d := dep.env.Deployment
+	for _, proc := range list {
 		name := proc.Name()
 		if name != procedures.NameArchive {
 			if err := dep.publish(ctx); err != nil {
@@ -45,11 +52,13 @@ func (dep *deployment) execute(ctx context.Context) {
 			dep.env.Note("%s skipped: %s%s", name, why, skipNote(name, d))
 			continue
 		}
-		if name == procedures.NameInstall {
+		if name == procedures.NameInstall && !dep.continuing {
 			dep.reverse(ctx)
 		}
 		if err := dep.procedure(ctx, dep.env, proc); err != nil {
-			dep.fail(ctx, name, err)
+			if !dep.isSuspended() {
+				dep.fail(ctx, name, err)
+			}
 			return
 		}
 		switch name {
@@ -120,12 +129,20 @@ func (dep *deployment) procedure(ctx context.Context, env *procedures.Env, proc 
 	}
 	begun := dep.p.cfg.Now()
 	dep.stepsBegan = dep.stepsBegan || name == procedures.NameInstall
-	err := dep.enter(journal.Entry{Kind: journal.Begin, Procedure: name})
+	var err error
+	if dep.continuing && name == procedures.NameInstall {
+		dep.continuing = false // it began before; the Waiting entry stays the last one until it waits again
+	} else {
+		err = dep.enter(journal.Entry{Kind: journal.Begin, Procedure: name})
+	}
 	if err == nil {
 		dep.update(func(rec *project.Record) { rec.Procedure, rec.Step, rec.Since = name, "", dep.p.cfg.Now() })
 		env.Report.Append(event.Event{Kind: event.ProcedureStart, Procedure: name, Duration: env.Usual[name].Median})
 		begun = dep.p.cfg.Now()
 		err = dep.recoverPanic(name, func() error { return env.Override(ctx, proc) })
+	}
+	if err != nil && dep.isSuspended() {
+		return err
 	}
 	if e, ok := endedBy(context.Cause(ctx)); ok && errors.Is(err, ctx.Err()) {
 		if _, told := endedBy(err); !told {
@@ -180,7 +197,7 @@ func (dep *deployment) describe(ctx context.Context) (*project.Description, erro
 	if cur == "" {
 		return nil, nil
 	}
-	desc, err := dep.p.cfg.Repository(d.Project, repo).Describe(ctx, old, cur, incomingOf(d, dep.in, repo))
+	desc, err := dep.p.cfg.Repository(d.Project, repo).Describe(ctx, old, cur, sources.Incoming(d, dep.in, repo))
 	if err != nil {
 		return nil, err
 	}

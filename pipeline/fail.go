@@ -11,6 +11,7 @@ import (
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/pipeline/journal"
+	"corpus-git/pipeline/sources"
 	"corpus-git/procedures"
 	"corpus-git/project"
 )
@@ -154,7 +155,7 @@ func (dep *deployment) refuse(err error) {
 	d := dep.record().Deployment
 	dep.res = project.Result{State: project.Refused, Kind: fault.KindOf(err).String(), Hint: fault.HintOf(err)}
 	res := &dep.res
-	res.Code, res.Pillar = deployedCommit(context.Background(), dep.p.cfg.Repository(d.Project, project.Code)), deployedCommit(context.Background(), dep.p.cfg.Repository(d.Project, project.PillarRepo))
+	res.Code, res.Pillar = sources.Deployed(context.Background(), dep.p.cfg.Repository(d.Project, project.Code)), sources.Deployed(context.Background(), dep.p.cfg.Repository(d.Project, project.PillarRepo))
 	if e, ok := endedBy(err); ok {
 		res.Reason, res.Kind = e.why, fault.Refused.String()
 		if e.busy {

@@ -15,7 +15,7 @@ import (
 // server (limit is not 0) does not wait for people: a paused rollout is rolled back.
 func (dep *deployment) forward(ctx context.Context, entries []journal.Entry, limit time.Duration) (done bool) {
 	p, d := dep.p, dep.rec.Deployment
-	if entryOf(entries, journal.Failing) != nil || entryOf(entries, journal.RollingBack) != nil || entryOf(entries, journal.Committing) != nil {
+	if journal.First(entries, journal.Failing) != nil || journal.First(entries, journal.RollingBack) != nil || journal.First(entries, journal.Committing) != nil {
 		return false
 	}
 	begun, paused, err := p.cfg.Tools.RolloutBegun(d.ID)
@@ -50,7 +50,7 @@ func (dep *deployment) forward(ctx context.Context, entries []journal.Entry, lim
 		return false
 	}
 	dep.pinAgain(ctx)
-	dep.log.Append(event.Event{Kind: event.Note, Text: "the server stopped " + place(entries) + "; the rollout continues"})
+	dep.log.Append(event.Event{Kind: event.Note, Text: "the server stopped " + journal.Place(entries) + "; the rollout continues"})
 	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.Deadline, &ended{why: "deadline of " + p.cfg.Deadline.String() + " exceeded"})
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 
+	"corpus-git/pipeline/sources"
 	"corpus-git/procedures"
 	"corpus-git/procedures/recipe"
 	"corpus-git/project"
@@ -25,7 +26,7 @@ func (dep *deployment) guard(ctx context.Context, src procedures.Sources, prep *
 			if x.commit == "" {
 				continue
 			}
-			if _, err := p.cfg.Repository(d.Project, x.repo).TryCheckout(ctx, project.Checkout{Commit: x.commit, Dir: x.dir, Keep: true}, incomingOf(d, dep.in, x.repo)); err != nil {
+			if _, err := p.cfg.Repository(d.Project, x.repo).TryCheckout(ctx, project.Checkout{Commit: x.commit, Dir: x.dir, Keep: true}, sources.Incoming(d, dep.in, x.repo)); err != nil {
 				return err
 			}
 		}

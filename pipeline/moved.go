@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"corpus-git/internal/event"
+	"corpus-git/pipeline/sources"
 	"corpus-git/project"
 )
 
@@ -15,7 +16,7 @@ type branches struct{ code, pillar project.Commit }
 // update-ref, a push that bypasses the hooks): live is what the last successful deployment left, and notes report the difference. A commit
 // that was never deployed must not be taken for the content of an archive: a rollback to that archive would make it live.
 func (p *Pipeline) live(ctx context.Context, d *project.Deployment) (at branches, notes []event.Event, err error) {
-	at = branches{deployedCommit(ctx, p.cfg.Repository(d.Project, project.Code)), deployedCommit(ctx, p.cfg.Repository(d.Project, project.PillarRepo))}
+	at = branches{sources.Deployed(ctx, p.cfg.Repository(d.Project, project.Code)), sources.Deployed(ctx, p.cfg.Repository(d.Project, project.PillarRepo))}
 	d.LiveCode, d.LivePillar = at.code, at.pillar
 	list, err := p.records.Live(ctx, []project.Name{d.Project})
 	if err != nil || len(list) == 0 || list[0].Result == nil {

@@ -34,7 +34,7 @@ func (dep *deployment) notificationsOf(rec project.Record) (out []project.Notifi
 		out = append(out, n)
 	}
 	out = append(out, dep.newNotification(rec, event))
-	if dep.reopened && rec.State != project.Refused {
+	if dep.reopened && !dep.continued && rec.State != project.Refused {
 		out = append(out, dep.newNotification(rec, project.EventRecovered))
 	}
 	return out

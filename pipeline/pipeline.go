@@ -113,7 +113,7 @@ type Pipeline struct {
 	byID     map[project.ID]*deployment
 	holders  map[project.Name][]*holder
 	stopping bool
-	known    secrets.Memory
+	known    *secrets.Finder
 	running  sync.WaitGroup
 }
 
@@ -162,7 +162,9 @@ func New(ctx context.Context, cfg Config) (*Pipeline, error) {
 	if cfg.QueuedAfter == nil {
 		cfg.QueuedAfter = func() time.Duration { return 0 }
 	}
-	p := &Pipeline{cfg: cfg, records: recs, approvals: waiting, queues: map[project.Name]*queue{}, byID: map[project.ID]*deployment{}, holders: map[project.Name][]*holder{}}
+	known := &secrets.Finder{Root: cfg.Root, Tools: cfg.Tools, Own: cfg.Secrets, Records: recs.List, Pins: archivePins, Log: cfg.Logger,
+		Repository: func(name project.Name, repo project.Repo) secrets.Repository { return cfg.Repository(name, repo) }}
+	p := &Pipeline{cfg: cfg, known: known, records: recs, approvals: waiting, queues: map[project.Name]*queue{}, byID: map[project.ID]*deployment{}, holders: map[project.Name][]*holder{}}
 	return p, nil
 }
 
@@ -187,8 +189,8 @@ func (p *Pipeline) Start(ctx context.Context, d project.Deployment, in project.I
 		d.ID = p.cfg.NewID()
 	}
 	d.At = p.cfg.Now()
-	hide := p.liveRedactor(ctx, d, in)
-	d.Set = p.settings(ctx, d, in, set, hide)
+	hide := p.known.Live(ctx, d, in)
+	d.Set = p.known.Settings(ctx, d, in, set.RemoteLess, hide)
 	// A crash from here on leaves something in this project, so the note is written first.
 	over, err := p.cfg.Underway.Begin(d.Project)
 	if err != nil {
@@ -221,9 +223,10 @@ func (p *Pipeline) Start(ctx context.Context, d project.Deployment, in project.I
 	started = true
 	go func() {
 		defer p.running.Done()
-		defer over()
 		defer cancel(nil)
-		dep.drive(dctx)
+		if dep.drive(dctx); !dep.isSuspended() {
+			over()
+		}
 	}()
 	return d.ID, nil
 }
@@ -260,6 +263,12 @@ func (p *Pipeline) admit(ctx context.Context, dep *deployment) (same *deployment
 		p.mu.Unlock()
 		dep.abandon()
 		return nil, fault.New(fault.Busy, "converge", "a deployment of %s is running", d.Project)
+	}
+	if q := p.queues[d.Project]; q != nil && q.all[0].left {
+		p.mu.Unlock()
+		dep.abandon()
+		return nil, fault.New(fault.Busy, "deploy", "deployment %s of %s waits for signals, and no server is running", q.all[0].rec.ID.Short(), d.Project).
+			WithHint("start it:  corpus-git serve ; or end the deployment:  corpus-git cancel %s", d.Project)
 	}
 	if same := p.joinable(d); same != nil {
 		p.mu.Unlock()
@@ -330,19 +339,6 @@ func (p *Pipeline) openLog(d project.Deployment, hide *redact.Redactor) (*event.
 	return log, err
 }
 
-// deployedCommit returns the commit of a repository's deployed branch, "" if there is none or it can't be read.
-func deployedCommit(ctx context.Context, r Repository) project.Commit {
-	ref, err := r.Deployed(ctx)
-	if err != nil || ref == "" {
-		return ""
-	}
-	c, err := r.Get(ctx, ref)
-	if err != nil {
-		return ""
-	}
-	return c
-}
-
 // addRunning adds what is known of a deployment that runs right now.
 func (p *Pipeline) addRunning(rec *project.Record) {
 	p.mu.Lock()
@@ -353,7 +349,8 @@ func (p *Pipeline) addRunning(rec *project.Record) {
 	}
 }
 
-// Shutdown refuses new deployments and ends those that wait, with "try again". Running ones may finish until ctx ends; then they are
+// Shutdown refuses new deployments and ends those that wait for their turn, with "try again". Those that wait for signals are left to the next process
+// of the server (see Suspended). Other running ones may finish until ctx ends; then they are
 // cancelled and rolled back. Hooks and files of projects for a rollback, or for after the end, have Config.StopTimeout from then on. It
 // returns when nothing runs any more.
 func (p *Pipeline) Shutdown(ctx context.Context) error {
@@ -363,6 +360,9 @@ func (p *Pipeline) Shutdown(ctx context.Context) error {
 		for _, dep := range q.all[1:] {
 			dep.cancel(errShutdown())
 		}
+	}
+	for _, dep := range p.byID {
+		dep.suspend()
 	}
 	p.mu.Unlock()
 	done := make(chan struct{})
@@ -408,6 +408,10 @@ func (dep *deployment) drive(ctx context.Context) {
 		if err := dep.in.Discard(); err != nil {
 			dep.p.cfg.Logger.Error().Err(err).Str("deployment", string(dep.rec.ID)).Msg("discard quarantine")
 		}
+	}
+	if dep.isSuspended() {
+		dep.leaveWaiting()
+		return
 	}
 	dep.finish()
 }
@@ -461,30 +465,9 @@ func (dep *deployment) finish() {
 
 // record writes the audit entry of an ended deployment, and a line of the server's log.
 func (p *Pipeline) record(ctx context.Context, rec project.Record, note func(context.Context, audit.Entry) error) {
-	if err := note(ctx, auditEntry(rec)); err != nil {
+	if err := note(ctx, texts.Audit(rec)); err != nil {
 		p.cfg.Logger.Error().Err(err).Str("deployment", string(rec.ID)).Msg("audit")
 	}
 	p.cfg.Logger.Info().Str("project", rec.Project.String()).Str("deployment", string(rec.ID)).Str("state", string(rec.State)).
 		Str("reason", rec.Result.Reason).Stringer("took", rec.Result.Ended.Sub(rec.Result.Started).Round(time.Millisecond)).Msg("deployment ended")
-}
-
-func auditEntry(rec project.Record) audit.Entry {
-	outcome := "ok"
-	switch {
-	case rec.State == project.Refused:
-		outcome = "refused"
-	case !rec.State.Good() || rec.Result != nil && !rec.Result.Good():
-		outcome = "failed"
-	}
-	object := fmt.Sprintf("%s..%s", rec.LiveCode.Short(), rec.Code.Short())
-	if rec.Repo == project.PillarRepo {
-		object = fmt.Sprintf("pillar %s..%s", rec.LivePillar.Short(), rec.Pillar.Short())
-	}
-	if rec.Task != "" {
-		object = rec.Task
-	}
-	return audit.Entry{
-		Actor: rec.Pusher.Key, Fingerprint: rec.Pusher.Fingerprint, From: rec.Pusher.From, Action: string(rec.Trigger),
-		Project: rec.Project.String(), Object: object, Outcome: outcome, Detail: rec.Result.Reason, Deployment: string(rec.ID),
-	}
 }

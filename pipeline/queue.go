@@ -122,7 +122,7 @@ func (p *Pipeline) joinable(d project.Deployment) *deployment {
 	}
 	for _, dep := range q.all {
 		x := dep.record().Deployment
-		if !dep.reopened && x.Trigger == d.Trigger && x.Repo == d.Repo && x.Change == d.Change && equalSelection(x.Select, d.Select) && slices.Equal(x.Set, d.Set) && x.AllowEmpty == d.AllowEmpty && x.Overwrite == d.Overwrite && x.AllowMissing == d.AllowMissing && slices.Equal(x.Nodes, d.Nodes) && x.Resume == d.Resume {
+		if (!dep.reopened || dep.continued) && x.Trigger == d.Trigger && x.Repo == d.Repo && x.Change == d.Change && equalSelection(x.Select, d.Select) && slices.Equal(x.Set, d.Set) && x.AllowEmpty == d.AllowEmpty && x.Overwrite == d.Overwrite && x.AllowMissing == d.AllowMissing && slices.Equal(x.Nodes, d.Nodes) && x.Resume == d.Resume {
 			return dep
 		}
 	}
@@ -187,6 +187,9 @@ func (p *Pipeline) Cancel(_ context.Context, name project.Name, id project.ID, b
 		if dep == nil || dep.record().Project != name {
 			return "", fault.New(fault.Refused, "cancel", "deployment %s of %s is not running", id.Short(), name)
 		}
+	}
+	if dep.suspended {
+		return "", fault.New(fault.Busy, "cancel", "the server is shutting down").WithHint("cancel %s when it has started again", dep.rec.ID.Short())
 	}
 	dep.stop(&ended{why: "cancelled by " + by.Key})
 	return dep.record().ID, nil

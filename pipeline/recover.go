@@ -45,6 +45,8 @@ type Unfinished struct {
 	// were queued behind it.
 	finish  func(ctx context.Context, limit time.Duration)
 	waiting []project.Record
+	// paused is the deployment if it waits for signals, and may continue.
+	paused *deployment
 }
 
 // FindUnfinished examines what a dead server left unfinished: processes of its steps are killed, deployments that waited are recorded as
@@ -66,14 +68,14 @@ func (p *Pipeline) FindUnfinished(ctx context.Context, names []project.Name, all
 	bad = map[project.Name]bool{}
 	at := map[project.Name]int{}
 	for _, name := range look {
-		finish, err := p.takeUp(ctx, name)
+		u, err := p.takeUp(ctx, name)
 		switch {
 		case err != nil:
 			bad[name] = true
 			errs = append(errs, fmt.Errorf("recover %s: %w", name, err))
-		case finish != nil:
+		case u != nil:
 			at[name] = len(list)
-			list = append(list, Unfinished{Project: name, finish: finish})
+			list = append(list, *u)
 		}
 	}
 	open, err := p.records.Unfinished(ctx)
@@ -114,9 +116,15 @@ func (p *Pipeline) FinishNow(ctx context.Context, u Unfinished) error {
 // recoveries is the number of projects that are recovered at the same time in the background.
 const recoveries = 4
 
-// Finish ends what FindUnfinished found, in the background: meanwhile other projects are served, and pushes to these wait. done is called for
-// each project, and all when none is left. Shutdown waits for them.
+// Finish ends what FindUnfinished found, in the background: meanwhile other projects are served, and pushes to these wait. Deployments that waited for
+// signals continue if they can; their signals are acceptable on return. done is called for each project, and all when none is left, but those that
+// wait again for signals. Shutdown waits for them.
 func (p *Pipeline) Finish(list []Unfinished, done func(project.Name, error), all func()) {
+	for _, u := range list {
+		if u.paused != nil {
+			u.paused.reopenWaits(context.Background())
+		}
+	}
 	p.running.Go(func() {
 		var wait sync.WaitGroup
 		slots := make(chan struct{}, recoveries)
@@ -124,6 +132,10 @@ func (p *Pipeline) Finish(list []Unfinished, done func(project.Name, error), all
 			wait.Go(func() {
 				slots <- struct{}{}
 				defer func() { <-slots }()
+				if u.paused != nil {
+					done(u.Project, p.continueIn(u))
+					return
+				}
 				defer p.cfg.Tools.Archives(u.Project).Pause()()
 				done(u.Project, p.finishOne(context.Background(), u, 0))
 			})
@@ -133,17 +145,50 @@ func (p *Pipeline) Finish(list []Unfinished, done func(project.Name, error), all
 	})
 }
 
+// continueIn continues a deployment that waited for signals, in the background, and returns when it waits again or has ended.
+func (p *Pipeline) continueIn(u Unfinished) error {
+	over, err := p.cfg.Underway.Begin(u.Project)
+	if err != nil {
+		return err
+	}
+	err = p.closeWaiting(context.Background(), u)
+	u.waiting = nil
+	end := make(chan error, 1)
+	p.running.Go(func() {
+		defer p.cfg.Tools.Archives(u.Project).Pause()()
+		e := p.finishOne(context.Background(), u, 0)
+		if !u.paused.isSuspended() {
+			over()
+		}
+		end <- e
+	})
+	select {
+	case e := <-end:
+		return errors.Join(err, e)
+	case <-u.paused.rests:
+		return err
+	}
+}
+
 // finishOne ends the deployment that a project has open, and closes those that were queued behind it.
 func (p *Pipeline) finishOne(ctx context.Context, u Unfinished, limit time.Duration) error {
 	u.finish(ctx, limit)
+	return errors.Join(p.closeWaiting(ctx, u), p.Sweep(ctx, u.Project))
+}
+
+// closeWaiting closes the deployments that were queued behind the one that a project has open.
+func (p *Pipeline) closeWaiting(ctx context.Context, u Unfinished) error {
 	var errs []error
 	for _, rec := range u.waiting {
+		if u.paused != nil && rec.ID == u.paused.rec.ID {
+			continue
+		}
 		if now, err := p.records.Get(ctx, rec.ID); err == nil && now.State.Terminal() {
 			continue
 		}
 		errs = append(errs, p.closeRecord(ctx, rec))
 	}
-	return errors.Join(append(errs, p.Sweep(ctx, u.Project))...)
+	return errors.Join(errs...)
 }
 
 // left returns the projects to examine, by name.
@@ -204,8 +249,8 @@ func (p *Pipeline) closeRecord(ctx context.Context, rec project.Record) error {
 
 // reopen reopens a recorded deployment in order to end it.
 func (p *Pipeline) reopen(ctx context.Context, rec project.Record) (*deployment, error) {
-	hide := p.liveRedactor(ctx, rec.Deployment, nil)
-	p.recall(ctx, rec.Deployment, nil, hide)
+	hide := p.known.Live(ctx, rec.Deployment, nil)
+	p.known.Recall(ctx, rec.Deployment, nil, hide)
 	log, err := p.openLog(rec.Deployment, hide)
 	if err != nil {
 		return nil, err
@@ -227,16 +272,16 @@ func (p *Pipeline) reopen(ctx context.Context, rec project.Record) (*deployment,
 	return dep, nil
 }
 
-// takeUp checks whether a project's journal has a deployment open, and sweeps its archives and pins. finish ends that deployment, which is in
+// takeUp checks whether a project's journal has a deployment open, and sweeps its archives and pins. u ends that deployment, which is in
 // the queue; it is nil if there is none.
-func (p *Pipeline) takeUp(ctx context.Context, name project.Name) (finish func(context.Context, time.Duration), err error) {
+func (p *Pipeline) takeUp(ctx context.Context, name project.Name) (u *Unfinished, err error) {
 	var j *journal.Journal
 	var entries []journal.Entry
 	path := p.cfg.State.Journal(name.String())
 	if _, err = os.Lstat(path); err == nil {
 		if j, entries, err = journal.Open(path); err == nil {
 			defer func() {
-				if finish == nil {
+				if u == nil {
 					_ = j.Close()
 				}
 			}()
@@ -264,11 +309,21 @@ func (p *Pipeline) takeUp(ctx context.Context, name project.Name) (finish func(c
 			return nil, nil
 		}
 	}
+	p.mu.Lock()
+	known := p.byID[facts.ID] != nil
+	p.mu.Unlock()
+	if known { // LeaveWaiting left it
+		return nil, nil
+	}
 	dep, err := p.reopen(ctx, project.Record{Deployment: facts, State: project.Running})
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context, limit time.Duration) {
+	u = &Unfinished{Project: name}
+	if journal.PausedAt(entries) != nil {
+		u.paused = dep
+	}
+	u.finish = func(ctx context.Context, limit time.Duration) {
 		defer p.dropRecipes(facts.ID)
 		defer j.Close()
 		dep.journal, dep.stepsLimit = j, limit
@@ -279,15 +334,20 @@ func (p *Pipeline) takeUp(ctx context.Context, name project.Name) (finish func(c
 			p.sweepPins(ctx, name, "", atOnce)
 			return
 		}
-		if !dep.forward(ctx, entries, limit) {
+		if !dep.carryOn(ctx, entries, limit) && !dep.forward(ctx, entries, limit) {
 			dep.ending() // cancelling it ends what is running for it
 			if len(dep.stopping) > 0 {
 				dep.endAside()
 			}
 			dep.recover(ctx, entries)
 		}
+		if dep.isSuspended() {
+			dep.leaveWaiting()
+			return
+		}
 		dep.finish()
-	}, nil
+	}
+	return u, nil
 }
 
 // concludeAgain concludes a deployment whose end is in the journal but not in the table.
@@ -322,16 +382,19 @@ func (dep *deployment) recover(ctx context.Context, entries []journal.Entry) {
 		dep.resumeCommit(ctx, last.Changes)
 		return
 	}
-	if c := entryOf(entries, journal.Committing); c != nil {
+	if c := journal.First(entries, journal.Committing); c != nil {
 		if err := dep.revert(ctx, c.Changes); err != nil {
 			p.cfg.Logger.Error().Err(err).Str("deployment", string(d.ID)).Msg("move the branch back")
 		}
 	}
 	res := &dep.res
-	if f := entryOf(entries, journal.Failing); f != nil && f.Result != nil {
+	if f := journal.First(entries, journal.Failing); f != nil && f.Result != nil {
 		res.Procedure, res.Step, res.StateID, res.Kind = f.Result.Procedure, f.Result.Step, f.Result.StateID, f.Result.Kind
 	}
-	res.Reason = "the server stopped " + place(entries)
+	res.Reason = "the server stopped " + journal.Place(entries)
+	if dep.broken != "" {
+		res.Reason += ", and cannot continue: " + dep.broken
+	}
 	res.Hint = "push the same commit again to try again"
 	note := func(what string) { dep.log.Append(event.Event{Kind: event.Note, Text: res.Reason + what}) }
 	switch {
@@ -339,7 +402,7 @@ func (dep *deployment) recover(ctx context.Context, entries []journal.Entry) {
 		res.State = project.RolledBack // there is nothing to restore
 		note("; nothing was changed yet")
 		dep.undoRollout(ctx) // nodes may be waiting for the order to continue
-	case keepsFailure(entries) || dep.env.Prepared.Dev():
+	case journal.Keeps(entries) || dep.env.Prepared.Dev():
 		res.State = project.Failed
 		note("; the failed tree stays in place")
 	default:
@@ -422,40 +485,4 @@ func (dep *deployment) prepareRecovery(ctx context.Context, code, pillar project
 		}
 	}
 	return err
-}
-
-// place says where a deployment stopped, ignoring what recoveries began.
-func place(entries []journal.Entry) string {
-	if f := entryOf(entries, journal.Failing); f != nil {
-		if f.Result != nil && f.Result.Reason != "" {
-			return "after it had " + f.Result.Reason
-		}
-		return "after it had failed"
-	}
-	last := journal.Entry{}
-	for _, e := range entries {
-		if e.Kind == journal.RollingBack {
-			break
-		}
-		last = e
-	}
-	if last.Kind == journal.Begin {
-		return "in " + last.Procedure
-	}
-	return "before it began"
-}
-
-// entryOf returns the first entry of a kind, nil if there is none.
-func entryOf(entries []journal.Entry, kind journal.Kind) *journal.Entry {
-	for i := range entries {
-		if entries[i].Kind == kind {
-			return &entries[i]
-		}
-	}
-	return nil
-}
-
-func keepsFailure(entries []journal.Entry) bool {
-	f := entryOf(entries, journal.Failing)
-	return f != nil && f.Keep
 }

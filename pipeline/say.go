@@ -1,12 +1,14 @@
 package pipeline
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"time"
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/humanize"
+	"corpus-git/internal/redact"
 	"corpus-git/project"
 )
 
@@ -53,4 +55,18 @@ func (dep *deployment) printEstimate() {
 		return
 	}
 	dep.log.Append(event.Event{Kind: event.Note, Text: e.Text()})
+}
+
+// printSettings tells the pusher what was set. The values are redacted like all output.
+func (dep *deployment) printSettings() {
+	d := dep.record().Deployment
+	if len(d.Set) == 0 {
+		return
+	}
+	dep.log.Append(event.Event{Kind: event.Note, Text: "set on the command line: " + project.ShowSettings(d.Set)})
+}
+
+// Redactor hides the secrets of a project, those of its live and its recent pillars, in what is shown outside of a deployment.
+func (p *Pipeline) Redactor(ctx context.Context, name project.Name) *redact.Redactor {
+	return p.known.Redactor(ctx, name)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"corpus-git/internal/humanize"
+	"corpus-git/pipeline/sources"
 	"corpus-git/procedures"
 	"corpus-git/project"
 )
@@ -101,7 +102,7 @@ func (dep *deployment) contains(ctx context.Context, commit, old project.Commit)
 	if d.Repo == project.PillarRepo {
 		repo = project.PillarRepo
 	}
-	desc, err := dep.p.cfg.Repository(d.Project, repo).Describe(ctx, old, commit, incomingOf(d, dep.in, repo))
+	desc, err := dep.p.cfg.Repository(d.Project, repo).Describe(ctx, old, commit, sources.Incoming(d, dep.in, repo))
 	return err == nil && !desc.Forced, err
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/redact"
+	"corpus-git/pipeline/sources"
 	"corpus-git/procedures"
 	"corpus-git/project"
 )
@@ -53,7 +54,7 @@ func (dep *deployment) submodules(ctx context.Context, d project.Deployment, src
 		if !x.has {
 			continue
 		}
-		tree, err := dep.p.cfg.Repository(d.Project, x.repo).Submodules(ctx, x.commit, incomingOf(d, dep.in, x.repo), want)
+		tree, err := dep.p.cfg.Repository(d.Project, x.repo).Submodules(ctx, x.commit, sources.Incoming(d, dep.in, x.repo), want)
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"corpus-git/archive"
 	"corpus-git/archive/tree"
 	"corpus-git/hooks"
+	"corpus-git/internal/diskfull"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
 	"corpus-git/project"
@@ -27,7 +28,7 @@ func (Archive) Run(ctx context.Context, env *Env) error {
 	if err := env.runHooks(ctx, hooks.PreArchive, nil); err != nil {
 		return err
 	}
-	_ = KeepReserve(env.Tools.State.ReserveFile()) // the estimate below says what is short
+	_ = diskfull.KeepReserve(env.Tools.State.ReserveFile()) // the estimate below says what is short
 	if _, err := EnsureDirs(env.Tools.FS, env.Paths, !env.RemoteLess); err != nil {
 		return fault.New(fault.Internal, NameArchive, "%w", err)
 	}

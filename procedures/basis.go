@@ -11,6 +11,7 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/internal/py"
 	"corpus-git/procedures/others"
+	"corpus-git/procedures/passwords"
 	"corpus-git/procedures/recipe"
 	"corpus-git/procedures/resume"
 	"corpus-git/project"
@@ -43,7 +44,7 @@ func (e *Env) Basis(ctx context.Context) (b approval.Basis, err error) {
 		cfg.Delete(address)
 	}
 	for _, d := range []*py.Dict{cfg, e.Prepared.pillar} {
-		d, _ = withoutGenerated(d, e.Prepared.passwords.In).(*py.Dict)
+		d, _ = passwords.Without(d, e.Prepared.passwords.In).(*py.Dict)
 		sum, err := resume.Cfg(d)
 		if err != nil {
 			return b, err
@@ -56,30 +57,6 @@ func (e *Env) Basis(ctx context.Context) (b approval.Basis, err error) {
 
 // CloseRecipes prevents recipes of further projects from being read: a file that includes one fails. An approved plan uses no others.
 func (e *Env) CloseRecipes() { others.Close(e.Prepared.others) }
-
-// withoutGenerated replaces texts with a generated secret: one that no deployment has stored yet is different each time.
-func withoutGenerated(v any, generated func(string) bool) any {
-	switch v := v.(type) {
-	case string:
-		if generated(v) {
-			return "generated"
-		}
-	case *py.Dict:
-		out := py.NewDict()
-		v.Range(func(k, v any) bool {
-			_ = out.Set(k, withoutGenerated(v, generated)) // the key was one before
-			return true
-		})
-		return out
-	case *py.List:
-		out := py.NewList()
-		for _, x := range v.Items() {
-			out.Append(withoutGenerated(x, generated))
-		}
-		return out
-	}
-	return v
-}
 
 // edits returns the tracked files of the live trees that were changed on this machine, with their lstat data; "" if there are none.
 func (e *Env) edits(ctx context.Context) (string, error) {

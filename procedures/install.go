@@ -11,6 +11,7 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
 	"corpus-git/internal/printable"
+	"corpus-git/procedures/late"
 	"corpus-git/procedures/plantext"
 	"corpus-git/procedures/recipe"
 	"corpus-git/project"
@@ -62,6 +63,10 @@ func (Install) Run(ctx context.Context, env *Env) error {
 	}
 	env.Report.Append(event.Event{Kind: event.ProcedureStart, Procedure: NameInstall, Text: text, Lines: names, Of: len(steps)})
 	begun := env.Tools.Now()
+	if env.paused != nil {
+		begun = env.installing
+	}
+	env.installing = begun
 	for i, s := range steps {
 		if err := env.asked(); err != nil {
 			return err
@@ -110,10 +115,18 @@ func (e *Env) step(ctx context.Context, procedure string, s recipe.Step, n, of i
 	sink := &stepSink{outputs: e.outputs(procedure)}
 	sink.step = s.Name
 	begun := e.Tools.Now()
-	late := e.watchStep(s)
+	was := e.takeUp(s)
+	if was != nil {
+		begun = was.Begun
+	}
+	e.running = running{procedure: procedure, step: s, begun: begun, was: was}
+	stop := e.watchLate(s)
 	res, err := e.apply(ctx, e.Prepared.Recipe, s, e.Prepared.input(e, e.Prepared.Recipe, s, sls.Live), sink)
-	late()
+	stop()
 	sink.close()
+	if err != nil && e.suspended(ctx) {
+		return err
+	}
 	took := e.Tools.Now().Sub(begun)
 	if res != nil {
 		e.differs(s.Name, res.States)
@@ -144,7 +157,7 @@ func (e *Env) step(ctx context.Context, procedure string, s recipe.Step, n, of i
 	case err != nil:
 		ev.Lines = ErrorLines(err)
 	default:
-		ev.Lines, fail.StateID = e.failedStates(res)
+		ev.Lines, fail.StateID = e.states().Failed(res)
 		ev.State = fail.StateID
 		ev.Lines = append(ev.Lines, e.wrote.wrong...)
 	}
@@ -155,33 +168,13 @@ func (e *Env) step(ctx context.Context, procedure string, s recipe.Step, n, of i
 	return fail
 }
 
-// maxFailed is how many failed states of one step are shown in full.
-const maxFailed = 5
-
-func (e *Env) failedStates(res *sls.StepResult) (lines []string, first string) {
-	shown, more, blocked := 0, 0, 0
-	if f := res.Failed(); f != nil {
-		first = f.ID
+// watchLate reports once if a step runs longer than it usually does, until stop is called.
+func (e *Env) watchLate(s recipe.Step) (stop func()) {
+	usual, ok := e.Usual[timingName(s.Name, "")]
+	if !ok {
+		return func() {}
 	}
-	for _, s := range res.States {
-		switch {
-		case s.Outcome != sls.FailedState:
-		case s.Skipped && s.ID != first:
-			blocked++
-		case shown < maxFailed:
-			lines = append(lines, e.failureLines(s)...)
-			shown++
-		default:
-			more++
-		}
-	}
-	if more > 0 {
-		lines = append(lines, humanize.Plural(more, "more failed state"))
-	}
-	if blocked > 0 {
-		lines = append(lines, humanize.Plural(blocked, "state")+" not run: they require what failed")
-	}
-	return lines, first
+	return late.Watch(s.Name, usual, func(text string) { e.Note("%s", text) })
 }
 
 // ErrorLines formats an error for people: place, the line's text with a caret, the cause, the hint. If the position is known, the operation is

@@ -33,15 +33,25 @@ func (e *Env) SavePoint(failed string) error {
 		return err
 	}
 	p.Failed = failed
+	if p, err = e.upTo(p, failed, e.before); err != nil {
+		return err
+	}
+	if p.Tree, err = resume.Tree(e.Paths.Live()); err != nil {
+		return err
+	}
+	return resume.Save(e.Tools.State.Resume(e.Deployment.Project.String()), p)
+}
+
+// upTo completes a point with the steps before one; cfg is the configuration as they left it.
+func (e *Env) upTo(p resume.Point, step string, cfg *py.Dict) (resume.Point, error) {
 	for _, s := range e.Prepared.Steps {
-		if s.Name == failed {
+		if s.Name == step {
 			break
 		}
 		p.Steps = append(p.Steps, s.Name)
 	}
 	p.Outputs = slices.DeleteFunc(slices.Clone(p.Outputs), func(o project.Output) bool { return !slices.Contains(p.Steps, o.Step) })
-	cfg, err := resume.Cfg(e.before)
-	if err != nil || cfg != p.Cfg {
+	if sum, err := resume.Cfg(cfg); err != nil || sum != p.Cfg {
 		p.Lost = "an earlier step changed cfg for later ones, which is not stored"
 	}
 	for _, o := range p.Outputs {
@@ -49,10 +59,7 @@ func (e *Env) SavePoint(failed string) error {
 			p.Lost = "the output " + o.Name + " of " + o.Step + " is secret and not stored"
 		}
 	}
-	if p.Tree, err = resume.Tree(e.Paths.Live()); err != nil {
-		return err
-	}
-	return resume.Save(e.Tools.State.Resume(e.Deployment.Project.String()), p)
+	return p, nil
 }
 
 // shortened reports whether the record of an output differs from its value: something in it was redacted.
@@ -89,11 +96,16 @@ func (e *Env) Resume(from project.ID) (project.ID, error) {
 		return "", err
 	}
 	e.kept, e.keptFrom = was.Steps, was.ID
-	e.wrote = stepOutputs{list: was.Outputs, values: py.NewDict()}
-	for _, o := range was.Outputs {
+	return was.ID, e.takeOutputs(was.Outputs)
+}
+
+// takeOutputs makes the recorded outputs of kept steps those of the deployment.
+func (e *Env) takeOutputs(list []project.Output) error {
+	e.wrote = stepOutputs{list: list, values: py.NewDict()}
+	for _, o := range list {
 		v, err := py.LoadJSON(string(o.Value), true)
 		if err != nil {
-			return "", fault.New(fault.Internal, "read the outputs of "+was.ID.Short(), "%w", err)
+			return fault.New(fault.Internal, "read the outputs of "+o.Step, "%w", err)
 		}
 		step, _ := e.wrote.values.GetStr(o.Step)
 		values, ok := step.(*py.Dict)
@@ -104,7 +116,7 @@ func (e *Env) Resume(from project.ID) (project.ID, error) {
 		values.SetStr(o.Name, v)
 	}
 	e.stepCfg().value.SetStr(outputsKey, py.DeepCopy(e.wrote.values))
-	return was.ID, nil
+	return nil
 }
 
 // keep reports whether a step is kept from the deployment that this one continues, and tells the pusher.
@@ -113,9 +125,16 @@ func (e *Env) keep(procedure string, s recipe.Step, n, of int) bool {
 		return false
 	}
 	e.Report.Append(event.Event{
-		Kind: event.StepDone, Status: event.Skipped, Procedure: procedure, Step: s.Name, N: n, Of: of, Text: "kept from " + e.keptFrom.Short(),
+		Kind: event.StepDone, Status: event.Skipped, Procedure: procedure, Step: s.Name, N: n, Of: of, Text: e.keptText(),
 	})
 	return true
+}
+
+func (e *Env) keptText() string {
+	if e.keptFrom == e.Deployment.ID {
+		return "kept: it had ended before the server did"
+	}
+	return "kept from " + e.keptFrom.Short()
 }
 
 // DropPoint removes the point: this deployment changes what the earlier one left.

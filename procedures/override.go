@@ -138,7 +138,7 @@ func (e *Env) runOwn(ctx context.Context, procedure string, r *recipe.Recipe, s 
 		return fault.New(fault.KindOf(err), file, "%w", err)
 	}
 	if !res.OK() {
-		lines, first := e.failedStates(res)
+		lines, first := e.states().Failed(res)
 		e.Report.Append(event.Event{Kind: event.Failure, Status: event.Bad, Procedure: procedure, State: first, Text: file + "  failed", Lines: lines})
 		return &Failure{Step: s.Name, StateID: first}
 	}

@@ -25,6 +25,7 @@ import (
 	"corpus-git/procedures/keys"
 	"corpus-git/procedures/pillar"
 	"corpus-git/procedures/recipe"
+	"corpus-git/procedures/resume"
 	"corpus-git/procedures/waiting"
 	"corpus-git/project"
 	"corpus-git/project/configs"
@@ -239,6 +240,10 @@ type Env struct {
 
 	live       *recipe.Recipe // of LiveTree, on first use
 	liveLoaded bool
+	// Pause records durably that the deployment begins to wait for signals, and where a later process of the server would continue it. Goes records that it
+	// waits no longer; signals.ErrSuspended means that the server stops. With nil a restart of the server ends waits.
+	Pause func(resume.Paused) error
+	Goes  func() error
 	// Undo is the undo log of the steps; nil keeps none.
 	Undo *undo.Log
 	// Since are the deployments that a manual rollback reverts: they went live, and what was live before the oldest of them is restored.
@@ -270,9 +275,13 @@ type Env struct {
 	waiting  *waiting.Run
 	roll     *fleet.Rollout
 	before   *py.Dict // cfg as it was at the beginning of the step that is running, or failed
-	kept     []string // steps that succeeded in keptFrom, which this deployment continues
-	keptFrom project.ID
-	full     bool // the disk was full when the deployment failed
+	running  running
+	// installing is when the steps began; paused is where the deployment goes on, until that step has begun.
+	installing time.Time
+	paused     *resume.Paused
+	kept       []string // steps that succeeded in keptFrom, which this deployment continues
+	keptFrom   project.ID
+	full       bool // the disk was full when the deployment failed
 	// scan is the archive's scan of the trees; nil as soon as anything of the project's or the operator's has run since.
 	scan *tree.Snapshot
 	// synced are release-sync's facts for the fixperms that follows.
@@ -286,7 +295,7 @@ func (e *Env) Again(t *Tools, p *Prepared, d project.Deployment) *Env {
 	out := *e
 	out.Tools, out.Prepared, out.Deployment = t, p, d
 	out.LiveTree, out.live, out.liveLoaded, out.Undo, out.cfg, out.scan, out.synced, out.wrote, out.kept = nil, nil, false, nil, nil, nil, nil, stepOutputs{}, nil
-	out.Beside, out.Publish, out.waiting = nil, nil, nil
+	out.Beside, out.Publish, out.waiting, out.Pause, out.Goes, out.paused = nil, nil, nil, nil, nil, nil
 	return &out
 }
 

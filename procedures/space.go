@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-
-	"golang.org/x/sys/unix"
 
 	"corpus-git/archive"
 	"corpus-git/hooks"
@@ -124,16 +121,13 @@ func ShortOfSpace(err error) bool {
 	return errors.As(err, &short) || diskfull.Is(err)
 }
 
-// enough is the space needed for records, journals and renames, in bytes: less counts as a full disk.
-const enough = 1 << 20
-
 // diskFull reports whether cause is a full disk, or the disk is full now.
 func (e *Env) diskFull(cause error) bool {
 	if ShortOfSpace(cause) {
 		return true
 	}
 	sp, err := e.Tools.FS.StatFS(e.Paths.Dir())
-	return err == nil && (sp.Free < enough || (sp.Files > 0 && sp.Inodes == 0))
+	return err == nil && (sp.Free < diskfull.Enough || (sp.Files > 0 && sp.Inodes == 0))
 }
 
 // FreeSpace frees space for a rollback and its records if the disk is full: the reserve file, then what retention does not keep. A second
@@ -175,30 +169,4 @@ func (e *Env) SyncWritten() (covered uint64, err error) {
 	}
 	e.staged.Covered = covered
 	return covered, nil
-}
-
-// KeepReserve maintains a file whose removal frees space for the journal and the records of a rollback on a full disk. If it can't be
-// written now, a later deployment tries again.
-func KeepReserve(path string) error {
-	if st, err := os.Stat(path); err == nil && st.Size() == enough {
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	err = unix.Fallocate(int(f.Fd()), 0, 0, enough)
-	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
-		_, err = f.Write(make([]byte, enough))
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		_ = os.Remove(path)
-	}
-	return err
 }

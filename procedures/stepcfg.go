@@ -102,8 +102,8 @@ func (c *stepCfg) mayChange(files fs.FS, s recipe.Step) {
 func (p *Prepared) input(e *Env, r *recipe.Recipe, s recipe.Step, mode sls.Mode) *sls.Input {
 	in := p.inputFor(e.Tools, e.Deployment, r, s, mode, e.stepCfg())
 	in.Undo, in.Yield = e.Undo, e.Yield
-	in.Wait = func(ctx context.Context, id string, args *py.Dict) (string, error) {
-		return e.waits().For(ctx, s.Name, id, args)
+	in.Wait = func(ctx context.Context, id string, args *py.Dict, so func() sls.Done) (string, error) {
+		return e.waits().For(ctx, s.Name, id, args, so)
 	}
 	return in
 }

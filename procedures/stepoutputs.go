@@ -92,15 +92,19 @@ func (e *Env) apply(ctx context.Context, r *recipe.Recipe, s recipe.Step, in *sl
 	}
 	e.before = e.stepCfg().value
 	done := e.record(ctx, r, s)
-	res, err := e.Tools.runner(s).Apply(ctx, in, sink)
+	res, err := e.run(ctx, s, in, sink)
 	failed := err != nil || !res.OK()
 	wrote, outErr := e.readOutputs(file, s)
+	e.keepTests(outfile.Reports(file), s)
 	if !failed && outErr == nil {
+		e.running.res = res
 		outErr = e.waits().Behind(ctx, s.Name)
+	}
+	if e.suspended(ctx) {
+		return nil, context.Cause(ctx) // the step has not ended
 	}
 	wrote = append(wrote, e.waits().Take()...)
 	e.keepOutputs(s, wrote)
-	e.keepTests(outfile.Reports(file), s)
 	if why := e.Prepared.outputs.Failure(s.Name, wrote); why != "" && outErr == nil {
 		outErr = fault.New(fault.Failed, "", "%s", why)
 	}

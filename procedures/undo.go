@@ -31,10 +31,10 @@ func (Undo) Name() string { return NameUndo }
 // keptMark is the name of a file in an undo log that is kept because not everything could be undone. It contains the project's name.
 const keptMark = "kept"
 
-// OpenUndo creates the undo log of a deployment; nothing is written before a state changes something.
+// OpenUndo opens the undo log of a deployment, or continues that of an earlier process; nothing is written before a state changes something.
 func (e *Env) OpenUndo() error {
 	var err error
-	e.Undo, err = undo.New(e.machine(context.Background()), e.Tools.State.Undo(string(e.Deployment.ID)), e.Paths.Live(), e.Paths.Pillar())
+	e.Undo, err = undo.Reopen(e.machine(context.Background()), e.Tools.State.Undo(string(e.Deployment.ID)), e.Paths.Live(), e.Paths.Pillar())
 	if err == nil && e.Prepared.Cfg.UndoPackages() {
 		e.Undo.UndoPackages()
 	}

@@ -37,6 +37,9 @@ func (p *Prepared) findWaits(t *Tools, d project.Deployment, steps []recipe.Step
 func (e *Env) waits() *waiting.Run {
 	if e.waiting == nil {
 		e.waiting = &waiting.Run{Signals: e.Tools.Signals, Deployment: e.Deployment, Set: e.Prepared.waits, SkipReason: e.waitSkipReason, Hide: e.Hide, Note: e.Note}
+		if e.Pause != nil {
+			e.waiting.Pause, e.waiting.Goes = e.pause, e.Goes
+		}
 		e.waiting.Node = e.Prepared.staged && len(e.Prepared.nodes) == 0
 	}
 	return e.waiting

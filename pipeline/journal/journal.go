@@ -19,6 +19,7 @@ import (
 
 	"corpus-git/internal/vfs"
 	"corpus-git/procedures"
+	"corpus-git/procedures/resume"
 	"corpus-git/project"
 )
 
@@ -30,6 +31,10 @@ const (
 	Accepted Kind = "accepted"
 	// Begin means that a procedure is about to change the machine.
 	Begin Kind = "begin"
+	// Waiting means that the deployment is about to wait for signals; nothing else changes meanwhile. If it is the last entry, the deployment may continue.
+	Waiting Kind = "waiting"
+	// Waited means that a wait has ended, and the procedure goes on.
+	Waited Kind = "waited"
 	// Failing means that the deployment has failed and will be rolled back, if its environment is configured to.
 	Failing Kind = "failing"
 	// RollingBack means that the archived tree is about to be restored.
@@ -49,6 +54,8 @@ type Entry struct {
 	Facts *project.Deployment `json:"facts,omitempty"`
 	// Procedure is the procedure that begins.
 	Procedure string `json:"procedure,omitempty"`
+	// Paused is where a Waiting one would continue.
+	Paused *resume.Paused `json:"paused,omitempty"`
 	// Archive is the archive's folder name, once it is known.
 	Archive string `json:"archive,omitempty"`
 	// Keep is true if a failure stays in place.

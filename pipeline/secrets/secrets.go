@@ -1,7 +1,7 @@
 // Package secrets remembers the secrets of recent deployments of each project: a file on the machine may contain a value until it is written again, and diffs show
 // removed values.
 //
-// It owns which values are still secret, and for how long. It reads no pillar and hides nothing itself. Everything is in memory: after a restart it is read from the
+// It owns which values are still secret, and for how long, and finds them in pillars and settings. It hides nothing itself. Everything is in memory: after a restart it is read from the
 // records and the archives anew.
 package secrets
 

@@ -1,5 +1,5 @@
-// Package resume lets a deployment continue at the step at which an earlier one failed: it has what the earlier one records, and the
-// comparison.
+// Package resume lets a deployment continue at the step at which an earlier one failed, or at which it waited itself when the server ended: it
+// has what is recorded there, and the comparison.
 //
 // It owns one file for each project, below the state folder, readable by its owner alone, which holds digests and no secret. The file
 // exists from the end of a deployment that failed in a step and was not rolled back until the next deployment. It runs nothing. A crash
@@ -95,7 +95,15 @@ func Drop(file string) error {
 
 // Compare returns fault.Refused, naming all differences, if now differs from was.
 func Compare(was, now Point) error {
-	var differs []string
+	differs := Differences(was, now)
+	if len(differs) == 0 {
+		return nil
+	}
+	return fault.New(fault.Refused, "", "cannot resume %s: %s", was.ID.Short(), strings.Join(differs, "; ")).WithHint("deploy without resume: all steps run again")
+}
+
+// Differences names everything in which now differs from was.
+func Differences(was, now Point) (differs []string) {
 	if was.Code != now.Code {
 		differs = append(differs, fmt.Sprintf("the code is %s, it was %s", orNone(now.Code), orNone(was.Code)))
 	}
@@ -133,10 +141,7 @@ func Compare(was, now Point) error {
 	if was.Lost != "" {
 		differs = append(differs, was.Lost)
 	}
-	if len(differs) == 0 {
-		return nil
-	}
-	return fault.New(fault.Refused, "", "cannot resume %s: %s", was.ID.Short(), strings.Join(differs, "; ")).WithHint("deploy without resume: all steps run again")
+	return differs
 }
 
 func orNone(c project.Commit) string {
@@ -146,9 +151,9 @@ func orNone(c project.Commit) string {
 	return c.Short()
 }
 
-// changing returns the keys of cfg whose value differs in each deployment, or describes its result.
+// changing returns the keys of cfg whose value differs in each deployment, describes its result, or depends on where the server listens.
 func changing() []string {
-	return []string{"deployment_id", "chrono", "current_archive_dir", "outputs", "rollback", "deploy_summary", "deploy_ret", keysKey}
+	return []string{"push_salt_url", "push_pillar_url", "signals", "deployment_id", "chrono", "current_archive_dir", "outputs", "rollback", "deploy_summary", "deploy_ret", keysKey}
 }
 
 // keysKey is the key of cfg under which steps see keys, which Point.Keys compares.

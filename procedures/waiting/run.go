@@ -14,6 +14,7 @@ import (
 	"corpus-git/project"
 	"corpus-git/project/schema"
 	"corpus-git/signals"
+	"corpus-git/sls"
 )
 
 // Run holds the waits of one running deployment.
@@ -26,6 +27,10 @@ type Run struct {
 	Node bool
 	// SkipReason returns why the deployment does not wait for signals, "" if it does.
 	SkipReason func() string
+	// Pause records durably that a step begins to wait, and what it has done: ended reports that it has ended, otherwise so says it. Then a restart of the
+	// server need not end the wait. Goes records that the wait has ended. nil records nothing.
+	Pause func(step, wait string, ended bool, so func() sls.Done) error
+	Goes  func() error
 	// Hide redacts a text, Note reports a line.
 	Hide func(string) string
 	Note func(format string, args ...any)
@@ -33,6 +38,9 @@ type Run struct {
 	open     bool
 	received []schema.Output
 }
+
+// ErrSuspended is the cause with which a deployment that waits is left to the next process of the server.
+var ErrSuspended = signals.ErrSuspended
 
 // errNoServer is the error if nothing can receive signals.
 var errNoServer = fault.New(fault.Refused, "", "signals need a running server").WithHint("start it:  corpus-git serve")
@@ -77,7 +85,7 @@ func (r *Run) Behind(ctx context.Context, step string) error {
 			r.Note("%s: %s", w.ID, why)
 			continue
 		}
-		said, err := r.hold(ctx, w.ID, step)
+		said, err := r.hold(ctx, w.ID, step, nil)
 		if err != nil {
 			return err
 		}
@@ -86,8 +94,8 @@ func (r *Run) Behind(ctx context.Context, step string) error {
 	return nil
 }
 
-// For returns the state corpus.wait: it waits as its arguments say, or as declared under its name.
-func (r *Run) For(ctx context.Context, step, id string, args *py.Dict) (said string, err error) {
+// For returns the state corpus.wait: it waits as its arguments say, or as declared under its name. so is what the step has done.
+func (r *Run) For(ctx context.Context, step, id string, args *py.Dict, so func() sls.Done) (said string, err error) {
 	if why := r.SkipReason(); why != "" {
 		return why, r.pass(ctx, id)
 	}
@@ -109,18 +117,50 @@ func (r *Run) For(ctx context.Context, step, id string, args *py.Dict) (said str
 			return "", err
 		}
 	}
-	return r.hold(ctx, id, step)
+	return r.hold(ctx, id, step, so)
 }
 
-// hold waits, reports the wait, and stores the data of the signals as an output of the step.
-func (r *Run) hold(ctx context.Context, id, step string) (said string, err error) {
+// hold waits, reports the wait, and stores the data of the signals as an output of the step. so is what the step has done, nil if it has ended.
+func (r *Run) hold(ctx context.Context, id, step string, so func() sls.Done) (said string, err error) {
+	if r.Pause != nil {
+		if err := r.Pause(step, id, so == nil, so); err != nil {
+			return "", err
+		}
+	}
 	out, err := r.Signals.Wait(ctx, r.Deployment.ID, id, step, func(s signals.WaitStatus) {
 		r.Note("waiting for %s: %s; until %s", s.Wait, s.Progress(), s.Until.Format("15:04:05"))
 	})
+	if r.Pause != nil && !errors.Is(err, signals.ErrSuspended) {
+		if gerr := r.Goes(); gerr != nil {
+			return "", gerr
+		}
+	}
 	if err != nil {
 		return "", err
 	}
 	return out.Line, r.keep(id, out.Data)
+}
+
+// Received returns the waits of the step that have ended so far.
+func (r *Run) Received() (waits []string) {
+	for _, o := range r.received {
+		waits = append(waits, o.Name)
+	}
+	return waits
+}
+
+// Again takes the data of waits that ended before an earlier process of the server did.
+func (r *Run) Again(ctx context.Context, step string, waits []string) error {
+	for _, id := range waits {
+		out, err := r.Signals.Wait(ctx, r.Deployment.ID, id, step, func(signals.WaitStatus) {})
+		if err == nil {
+			err = r.keep(id, out.Data)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pass skips the wait and uses the data of the last completed one.

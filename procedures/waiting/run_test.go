@@ -13,14 +13,14 @@ import (
 func TestNothingWaitsOnANode(t *testing.T) {
 	why := ""
 	r := waiting.Run{Node: true, SkipReason: func() string { return why }}
-	_, err := r.For(t.Context(), "010_a", "switch", py.NewDict("count", int64(1)))
+	_, err := r.For(t.Context(), "010_a", "switch", py.NewDict("count", int64(1)), nil)
 	require.ErrorContains(t, err, "switch")
 	require.ErrorContains(t, err, "a project with nodes cannot wait for signals")
 	why = "a rollback does not wait for signals"
-	said, err := r.For(t.Context(), "010_a", "switch", py.NewDict())
+	said, err := r.For(t.Context(), "010_a", "switch", py.NewDict(), nil)
 	require.NoError(t, err)
 	require.Equal(t, why, said)
 	r.Node, why = false, ""
-	_, err = r.For(t.Context(), "010_a", "switch", py.NewDict())
+	_, err = r.For(t.Context(), "010_a", "switch", py.NewDict(), nil)
 	require.ErrorContains(t, err, "signals need a running server")
 }

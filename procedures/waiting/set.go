@@ -19,6 +19,8 @@ import (
 type Signals interface {
 	// Begin makes the signals of a deployment's waits acceptable. What is recorded about them is passed through hide.
 	Begin(ctx context.Context, d project.Deployment, hide func(string) string, waits ...signals.Wait) error
+	// Reopen makes the signals of waits acceptable again that an earlier process left open; see signals.Store.Reopen.
+	Reopen(ctx context.Context, id project.ID, hide func(string) string) error
 	// Wait pauses; see signals.Store.Wait.
 	Wait(ctx context.Context, id project.ID, wait, step string, note func(signals.WaitStatus)) (signals.Outcome, error)
 	// Data returns the data of a wait's signals when the commit was last deployed and the wait was completed.

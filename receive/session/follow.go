@@ -113,6 +113,9 @@ func Reason(r project.Result) string {
 	if r.State.Good() {
 		return reasonText("rolled back, but "+r.Unhealthy, "")
 	}
+	if r.State == project.Running { // the server stops, and the next one continues it
+		return reasonText(r.Reason, "")
+	}
 	if r.State == project.Refused {
 		if r.Reason == "" {
 			return "refused"

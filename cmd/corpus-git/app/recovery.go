@@ -19,6 +19,8 @@ type recovery struct {
 	// full: all projects are examined, not only those with an in-progress marker.
 	full bool
 	list []pipeline.Unfinished
+	// left are the projects in which a deployment waits for signals: the next start examines them again.
+	left []project.Name
 
 	mu   sync.Mutex
 	bad  map[project.Name]bool
@@ -32,6 +34,10 @@ func (c *core) recover(ctx context.Context) error {
 		return err
 	}
 	for _, u := range r.list {
+		if c.pipeline.LeaveWaiting(u) {
+			r.left = append(r.left, u.Project)
+			continue
+		}
 		r.done(u.Project, c.pipeline.FinishNow(ctx, u))
 	}
 	return r.end()
@@ -113,12 +119,15 @@ func (r *recovery) end() error {
 		for name := range r.bad {
 			errs = append(errs, r.c.underway.MarkUnrecovered(name))
 		}
+		for _, name := range r.left {
+			errs = append(errs, r.c.underway.MarkUnrecovered(name))
+		}
 		if errors.Join(errs...) == nil {
 			r.c.underway.MarkAllRecovered()
 		}
 		err = errors.Join(append(errs, err)...)
 	}
-	r.c.clean.Store(err == nil)
+	r.c.clean.Store(err == nil && len(r.left) == 0)
 	return err
 }
 

@@ -393,6 +393,9 @@ func (s *server) shutdown(now context.Context, grace time.Duration) error {
 	if err := s.pipeline.Shutdown(ctx); err != nil {
 		s.log.Warn().Msg("running deployments were cancelled and rolled back: shutdown_grace expired, or a second signal was received")
 	}
+	if s.pipeline.Suspended() {
+		s.clean.Store(false) // the next start continues what waits for signals
+	}
 	s.nodes.Detach()
 	if s.broker != nil {
 		s.broker.Close()

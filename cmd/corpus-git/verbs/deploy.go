@@ -245,6 +245,9 @@ func cancelCommand(s *session) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := s.prepare(); err != nil { // what waits for signals can be cancelled while no server runs
+				return err
+			}
 			var id project.ID
 			if prefix := arg(args, 1); prefix != "" {
 				rec, err := s.b.Runs.Find(s.ctx, name, prefix)
@@ -319,7 +322,7 @@ func exitOf(r project.Result) int {
 		return 0
 	case r.Kind == fault.Internal.String():
 		return fault.Internal.ExitCode()
-	case r.State == project.Refused:
+	case r.State == project.Refused || r.State == project.Running:
 		for _, k := range []fault.Kind{fault.Usage, fault.Refused, fault.Busy} {
 			if r.Kind == k.String() {
 				return k.ExitCode()
