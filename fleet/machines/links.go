@@ -3,7 +3,7 @@ package machines
 import (
 	"context"
 	"io"
-	"sync"
+	"slices"
 	"time"
 
 	"corpus-git/internal/fault"
@@ -14,17 +14,35 @@ import (
 type link struct {
 	io.Reader
 	io.Writer
-	closed chan struct{}
-	once   sync.Once
+	fleet *Fleet
+	node  string
+	// of is its pool; taken reports that a session uses it; finish ends it, nil once it was called. They are held with fleet.mu.
+	of     *pool
+	taken  bool
+	finish func()
 }
 
-// Close implements io.Closer: the verb that brought the stream returns. Idempotent.
+// Close implements io.Closer: the stream ends. Idempotent.
 func (l *link) Close() error {
-	l.once.Do(func() { close(l.closed) })
+	l.fleet.mu.Lock()
+	finish := l.finish
+	if finish != nil {
+		l.of.links = slices.DeleteFunc(l.of.links, func(x *link) bool { return x == l })
+		l.finish = nil
+	}
+	l.fleet.mu.Unlock()
+	if finish != nil {
+		finish()
+	}
 	return nil
 }
 
-// Attach offers a stream of a node's agent whose key valid accepts, and returns when a session over it has ended, or ctx has.
+// Keeper is the input of a verb that can go on after the verb has returned: see sshd.Session.
+type Keeper interface {
+	Keep(gone func()) (finish func(exit int))
+}
+
+// Attach offers a stream of a node's agent whose key valid accepts. It returns when a session over it has ended, or ctx has; if in is a Keeper, at once, and the stream stays until then: a hub may have thousands that wait.
 func (f *Fleet) Attach(ctx context.Context, name string, valid func() error, in io.Reader, out io.Writer) error {
 	n, err := f.Get(ctx, name)
 	if err != nil {
@@ -33,71 +51,118 @@ func (f *Fleet) Attach(ctx context.Context, name string, valid func() error, in 
 	if !n.Agent {
 		return fault.New(fault.Refused, "", "%s is reached by ssh, and does not dial in", name)
 	}
-	l := &link{Reader: in, Writer: out, closed: make(chan struct{})}
+	l := &link{Reader: in, Writer: out, fleet: f, node: name}
+	f.mu.Lock()
 	p := f.pool(name)
+	f.mu.Unlock()
 	if err := valid(); err != nil { // after taking the pool: revoking the key from here on drops it
 		return err
 	}
-	f.meet(name, 1)
-	defer f.meet(name, -1)
-	select {
-	case p.free <- l:
-	case <-p.dropped:
+	if k, ok := in.(Keeper); ok {
+		finish := k.Keep(func() { _ = l.Close() })
+		f.offer(l, p, func() { go finish(0) }) // it may wait for a machine that does not read
 		return nil
-	case <-f.detached():
+	}
+	done := make(chan struct{})
+	f.offer(l, p, func() { close(done) })
+	defer l.Close()
+	select {
+	case <-done:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	select {
-	case <-l.closed:
-	case <-p.dropped:
-	case <-f.detached():
-	case <-ctx.Done():
-	}
-	return nil
 }
 
-// detached is closed when no deployment runs any more.
-func (f *Fleet) detached() chan struct{} {
+// offer adds a stream to a pool. finish is called once, when the stream is closed.
+func (f *Fleet) offer(l *link, p *pool, finish func()) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.stopped == nil {
-		f.stopped = make(chan struct{})
+	if f.stopped || p.dropped {
+		f.mu.Unlock()
+		finish()
+		return
 	}
-	return f.stopped
+	l.of, l.finish = p, finish
+	p.links = append(p.links, l)
+	p.met = true
+	p.wake()
+	f.mu.Unlock()
 }
 
-// Detach ends the streams of all agents, which then reconnect. It is called once, when the server ends.
-func (f *Fleet) Detach() { close(f.detached()) }
+// Detach ends the streams of all agents, which then reconnect. It is called once, when no deployment runs any more and the server ends.
+func (f *Fleet) Detach() {
+	f.mu.Lock()
+	f.stopped = true
+	var all []*link
+	for _, p := range f.links {
+		all = append(all, p.links...)
+	}
+	f.mu.Unlock()
+	for _, l := range all {
+		_ = l.Close()
+	}
+}
 
-// pool is where the streams of one node's agent are offered and taken. dropped is closed when its key is revoked.
+// pool has the streams of one node's agent. Its fields are held with Fleet.mu.
 type pool struct {
-	free    chan *link
-	dropped chan struct{}
+	// links are all of them, in the order in which they were offered.
+	links []*link
+	// met: the agent has come since Fleet.Started. dropped: its key is revoked.
+	met, dropped bool
+	// changed is closed at the next change; nil if nobody waits for one.
+	changed chan struct{}
 }
 
-// Drop ends the streams that a node's agent has offered, because its key is revoked.
+// wake wakes who waits for a change.
+func (p *pool) wake() {
+	if p.changed != nil {
+		close(p.changed)
+		p.changed = nil
+	}
+}
+
+// Drop ends the streams of a node's agent, because its key is revoked.
 func (f *Fleet) Drop(name string) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
+	var all []*link
 	if p := f.links[name]; p != nil {
-		close(p.dropped)
-		delete(f.links, name)
+		p.dropped = true
+		p.wake()
+		all = slices.Clone(p.links)
+		f.links[name] = &pool{met: p.met}
+	}
+	f.mu.Unlock()
+	for _, l := range all {
+		_ = l.Close()
 	}
 }
 
-// pool returns the streams of a node that wait for a session.
+// pool returns the streams of a node. Called with mu held.
 func (f *Fleet) pool(name string) *pool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if f.links == nil {
 		f.links = map[string]*pool{}
 	}
 	if f.links[name] == nil {
-		f.links[name] = &pool{free: make(chan *link), dropped: make(chan struct{})}
+		f.links[name] = &pool{}
 	}
 	return f.links[name]
+}
+
+// take takes a stream of a node; if there is none, changed is closed when there may be one.
+func (f *Fleet) take(name string) (l *link, changed <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := f.pool(name)
+	for _, l := range p.links {
+		if !l.taken {
+			l.taken = true
+			return l, nil
+		}
+	}
+	if p.changed == nil {
+		p.changed = make(chan struct{})
+	}
+	return nil, p.changed
 }
 
 // dialTimeout is how long to wait for a stream of an agent; firstDialTimeout, from the hub's start, for one that has not come since: agents try
@@ -111,30 +176,18 @@ const (
 func (f *Fleet) dialWait(name string) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.met[name] {
+	if p := f.links[name]; p != nil && p.met {
 		return dialTimeout
 	}
 	return max(dialTimeout, time.Until(f.Started.Add(firstDialTimeout)))
-}
-
-// meet notes that a node's agent has come, and by how many its streams have changed.
-func (f *Fleet) meet(name string, streams int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.met == nil {
-		f.met, f.attached = map[string]bool{}, map[string]int{}
-	}
-	f.met[name] = true
-	if f.attached[name] += streams; f.attached[name] <= 0 {
-		delete(f.attached, name)
-	}
 }
 
 // Connected reports whether a node's agent is connected to this process.
 func (f *Fleet) Connected(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.attached[name] > 0
+	p := f.links[name]
+	return p != nil && len(p.links) > 0
 }
 
 // dial takes a stream of a node's agent.
@@ -142,11 +195,12 @@ func (f *Fleet) dial(ctx context.Context, name string) (io.ReadWriteCloser, erro
 	late := time.NewTimer(f.dialWait(name))
 	defer late.Stop()
 	for {
-		p := f.pool(name)
-		select {
-		case l := <-p.free:
+		l, changed := f.take(name)
+		if l != nil {
 			return l, nil
-		case <-p.dropped: // the agent joined again meanwhile: its streams are offered to the next pool
+		}
+		select {
+		case <-changed: // or the agent joined again meanwhile: its streams are offered to the next pool
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-late.C:

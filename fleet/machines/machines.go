@@ -60,17 +60,13 @@ type Fleet struct {
 	mu     sync.Mutex
 	active map[project.Name]*fleet.Rollout
 	links  map[string]*pool
-	// met are the nodes whose agents have come since Started.
-	met map[string]bool
-	// attached counts the streams of agents, by node.
-	attached map[string]int
 	// reports keeps facts from being set for a node that is being removed. recorded are the last reports that were recorded by this process, whose facts are kept.
 	reports  sync.Mutex
 	recorded map[string]recorded
 	// leased is the revision of this process's lease, 0 before its first order.
 	leased int64
-	// stopped is closed by Detach.
-	stopped chan struct{}
+	// stopped: Detach was called.
+	stopped bool
 }
 
 // Rollout prepares the deployment of a plan; with a nil plan, its rollback. This program is read once for all nodes.

@@ -29,6 +29,9 @@ type conn struct {
 	sessions    atomic.Int32 // open sessions
 	running     atomic.Int32 // sessions that we have not closed
 	keepalive   sync.Once
+	asking      sync.Mutex  // held while next and closed change
+	next        *time.Timer // sends the next keepalive; nil before the first session
+	closed      bool
 	busy        atomic.Bool // it has had a session
 	limitLogged atomic.Bool // a session was refused because of the limit
 	closing     sync.Once
@@ -132,6 +135,7 @@ func (c *conn) Close() error {
 	err := net.ErrClosed
 	c.closing.Do(func() {
 		err = c.Conn.Close()
+		c.quiet()
 		if c.onClose != nil {
 			c.onClose()
 		}
@@ -169,27 +173,36 @@ func (c *conn) watch(sc *gossh.ServerConn) {
 	c.keepalive.Do(func() {
 		c.busy.Store(true)
 		_ = c.Conn.SetReadDeadline(time.Time{})
-		go func() {
-			tick := time.NewTicker(c.limits.Keepalive)
-			defer tick.Stop()
-			gone := make(chan struct{})
-			go func() { _ = sc.Wait(); close(gone) }()
-			for {
-				select {
-				case <-gone:
-					return
-				case <-tick.C:
-				}
-				late := time.AfterFunc(c.limits.Answer, func() {
-					c.end(fmt.Sprintf("no answer to a keepalive within %s (limits.keepalive_timeout)", c.limits.Answer))
-				})
-				_, _, err := sc.SendRequest("keepalive@openssh.com", true, nil)
-				late.Stop()
-				if err != nil {
-					_ = c.Close()
-					return
-				}
-			}
-		}()
+		c.ask(sc)
 	})
+}
+
+// ask waits until the next keepalive is due, without a goroutine: most connections only wait.
+func (c *conn) ask(sc *gossh.ServerConn) {
+	c.asking.Lock()
+	defer c.asking.Unlock()
+	if c.closed {
+		return
+	}
+	c.next = time.AfterFunc(c.limits.Keepalive, func() {
+		late := time.AfterFunc(c.limits.Answer, func() {
+			c.end(fmt.Sprintf("no answer to a keepalive within %s (limits.keepalive_timeout)", c.limits.Answer))
+		})
+		_, _, err := sc.SendRequest("keepalive@openssh.com", true, nil)
+		late.Stop()
+		if err != nil {
+			_ = c.Close()
+			return
+		}
+		c.ask(sc)
+	})
+}
+
+// quiet asks no more.
+func (c *conn) quiet() {
+	c.asking.Lock()
+	defer c.asking.Unlock()
+	if c.closed = true; c.next != nil {
+		c.next.Stop()
+	}
 }

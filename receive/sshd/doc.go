@@ -18,7 +18,7 @@
 // key.
 //
 // Concurrency: a Server's methods may be called concurrently. Each session
-// runs in its own goroutine. Shutdown lets sessions end; Close does not.
+// runs in its own goroutine; a session that it keeps goes on without one. Shutdown lets sessions end; Close does not.
 //
 // A crash leaves at most a temporary file next to the host key.
 package sshd

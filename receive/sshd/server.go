@@ -53,6 +53,7 @@ type Server struct {
 
 	once      sync.Once
 	admission *admission
+	handlers  handlers
 	limits    atomic.Pointer[Limits]
 	mu        sync.Mutex
 	closing   bool
@@ -75,6 +76,7 @@ func (s *Server) init() {
 		s.admission = &admission{limits: l, now: s.Now}
 		s.lns = map[net.Listener]struct{}{}
 		s.conns = map[*conn]struct{}{}
+		s.handlers = s.newHandlers()
 		s.empty = make(chan struct{})
 	})
 }
@@ -237,7 +239,22 @@ func (s *Server) library(c *conn) *gliderssh.Server {
 		ConnectionFailedCallback: func(_ net.Conn, err error) {
 			s.Log.Debug().Str("from", c.RemoteAddr().String()).Err(err).Msg("connection failed")
 		},
-		ChannelHandlers: map[string]gliderssh.ChannelHandler{
+		ChannelHandlers:   s.handlers.channels,
+		RequestHandlers:   s.handlers.requests,
+		SubsystemHandlers: s.handlers.subsystems,
+	}
+}
+
+// handlers are the maps of the library's configuration, which it reads only: the same for all connections.
+type handlers struct {
+	channels   map[string]gliderssh.ChannelHandler
+	requests   map[string]gliderssh.RequestHandler
+	subsystems map[string]gliderssh.SubsystemHandler
+}
+
+func (s *Server) newHandlers() handlers {
+	return handlers{
+		channels: map[string]gliderssh.ChannelHandler{
 			"session": func(_ *gliderssh.Server, sc *gossh.ServerConn, nch gossh.NewChannel, _ gliderssh.Context) {
 				s.channel(sc, nch)
 			},
@@ -247,8 +264,8 @@ func (s *Server) library(c *conn) *gliderssh.Server {
 		},
 		// Empty, not nil: nil means the library's defaults. All global requests are answered with failure, which is what a client's
 		// keepalive expects.
-		RequestHandlers:   map[string]gliderssh.RequestHandler{},
-		SubsystemHandlers: map[string]gliderssh.SubsystemHandler{},
+		requests:   map[string]gliderssh.RequestHandler{},
+		subsystems: map[string]gliderssh.SubsystemHandler{},
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	gossh "golang.org/x/crypto/ssh"
@@ -46,13 +47,15 @@ type Session struct {
 	// Env holds the variables that the client sent and that are allowed; see AllowedEnv.
 	Env      map[string]string
 	Terminal Terminal
-	// Stdin is the client's input. Stdout and Stderr may be used by any goroutine. With a terminal, line ends are translated, and the
+	// Stdin is the client's input; without a terminal it has the method Keep (see timedReader). Stdout and Stderr may be used by any goroutine. With a terminal, line ends are translated, and the
 	// interrupt key ends the session's context.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	// Local is the address of this server that the client connected to.
 	Local string
 	sizes chan terminal.Size
+	// gone is called when the context of a session that is kept ends; nil once it was.
+	gone atomic.Pointer[func()]
 }
 
 // AllowedEnv reports whether a client may set a variable.
@@ -123,9 +126,15 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 	c := st.conn
 	defer c.sessions.Add(-1)
 	c.watch(sc)
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+	ctx, cancelContext := context.WithCancel(context.Background())
 	sess := &Session{Identity: st.id, User: sc.User(), Env: map[string]string{}, Local: sc.LocalAddr().String()}
+	cancel := func() {
+		cancelContext()
+		if gone := sess.gone.Swap(nil); gone != nil {
+			go (*gone)()
+		}
+	}
+	defer cancel()
 	done := make(chan bool, 1)
 	started := false
 	closed := make(chan struct{}) // closed by the client
@@ -164,11 +173,10 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 			if req.WantReply {
 				_ = req.Reply(true, nil)
 			}
-			go func() {
-				counted := s.run(ctx, cancel, c, ch, sess, ended)
+			go s.run(ctx, cancel, c, ch, sess, ended, func(counted bool) {
 				over()
 				done <- counted
-			}()
+			})
 			continue
 		case "env":
 			ok = !started && sess.setEnv(req.Payload)
@@ -196,9 +204,9 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 	}
 }
 
-// run calls the handler and ends the channel: all output, exit status, end of file, close. counted reports that Shutdown waits for the
-// session, until the client has received its end.
-func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch gossh.Channel, sess *Session, end func(why string)) (counted bool) {
+// run calls the handler and ends the channel: all output, exit status, end of file, close. Then it calls over; counted reports that Shutdown waits for the
+// session, until the client has received its end. A session that is kept is ended by the function that Keep returned.
+func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch gossh.Channel, sess *Session, end func(why string), over func(counted bool)) {
 	out := &timedWriter{w: ch, end: end, limit: c.limits.WriteIdle}
 	errw := &timedWriter{w: ch.Stderr(), end: end, limit: c.limits.WriteIdle}
 	in := &timedReader{r: ch, limit: c.limits.ReadIdle, end: func(why string) {
@@ -215,8 +223,33 @@ func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch
 		sess.Stdin = &keyboard{r: in, interrupt: cancel}
 		sess.Stdout, sess.Stderr = &screen{w: out}, &screen{w: errw}
 	}
-	exit := fault.Internal.ExitCode()
-	if counted = s.begin(); !counted {
+	exit, counted, kept := fault.Internal.ExitCode(), s.begin(), false
+	var once sync.Once
+	finish := func(exit int) {
+		once.Do(func() {
+			out.finish()
+			errw.finish()
+			// All output, then the status, then the end of file (RFC 4254, 6.10 and 5.3). The end of file must be last: a client that has ended its
+			// own side closes the channel when it receives it (PuTTY does), and a status after that is never sent. Such a client treats a session without a status as a
+			// success.
+			_, _ = ch.SendRequest("exit-status", false, binary.BigEndian.AppendUint32(nil, uint32(exit)))
+			_ = ch.CloseWrite()
+			_ = ch.Close()
+			over(counted)
+		})
+	}
+	in.keep = func(gone func()) func(exit int) {
+		kept = true
+		sess.gone.Store(&gone)
+		if ctx.Err() != nil {
+			cancel()
+		}
+		return func(exit int) {
+			sess.gone.Store(nil)
+			finish(exit)
+		}
+	}
+	if !counted {
 		exit = s.refuse(sess, fault.New(fault.Busy, "", "the server is shutting down").WithHint("try again in a minute"))
 	} else {
 		func() {
@@ -235,15 +268,9 @@ func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch
 			exit = s.Handler.Serve(ctx, sess)
 		}()
 	}
-	out.finish()
-	errw.finish()
-	// All output, then the status, then the end of file (RFC 4254, 6.10 and 5.3). The end of file must be last: a client that has ended its
-	// own side closes the channel when it receives it (PuTTY does), and a status after that is never sent. Such a client treats a session without a status as a
-	// success.
-	_, _ = ch.SendRequest("exit-status", false, binary.BigEndian.AppendUint32(nil, uint32(exit)))
-	_ = ch.CloseWrite()
-	_ = ch.Close()
-	return counted
+	if !kept {
+		finish(exit)
+	}
 }
 
 // refuse tells a client why its command is not run, and returns the exit status.
@@ -376,7 +403,12 @@ type timedReader struct {
 	r     io.Reader
 	end   func(why string)
 	limit time.Duration
+	keep  func(gone func()) (finish func(exit int))
 }
+
+// Keep lets the session go on after its handler has returned, without a goroutine of its own: there may be many that only wait. The handler calls it once, before it returns, and its exit status then does not matter. The session ends, and
+// its streams with it, at the first call of finish. gone is called in a goroutine of its own when the session's context ends; finish must be called then, too.
+func (t *timedReader) Keep(gone func()) (finish func(exit int)) { return t.keep(gone) }
 
 func (t *timedReader) Read(p []byte) (int, error) {
 	timer := time.AfterFunc(t.limit, func() { t.end(fmt.Sprintf("no data received for %s (limits.read_timeout)", t.limit)) })
