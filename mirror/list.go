@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -68,6 +69,7 @@ type Folder struct {
 type List struct {
 	Repositories []Repository `yaml:"repositories"`
 	Files        []File       `yaml:"files"`
+	Packages     []Packages   `yaml:"packages"`
 	Folders      []Folder     `yaml:"folders"`
 
 	name string
@@ -99,7 +101,7 @@ func parse(name string, text []byte) (*List, error) {
 		return bad(err)
 	}
 	var doc struct {
-		Repositories, Files, Folders []yaml.Node
+		Repositories, Files, Packages, Folders []yaml.Node
 	}
 	if err := yaml.Unmarshal(text, &doc); err != nil {
 		return bad(err)
@@ -122,6 +124,13 @@ func parse(name string, text []byte) (*List, error) {
 			return nil, err
 		}
 		if err := l.place(paths, "files", f.Path, f.line); err != nil {
+			return nil, err
+		}
+	}
+	for i := range l.Packages {
+		p := &l.Packages[i]
+		p.line = doc.Packages[i].Line
+		if err := errors.Join(l.packages(p), l.place(paths, "packages", p.Path, p.line)); err != nil {
 			return nil, err
 		}
 	}

@@ -42,6 +42,7 @@ type Lock struct {
 	Version      int                         `json:"version"`
 	Repositories map[string]LockedRepository `json:"repositories"`
 	Files        map[string]LockedFile       `json:"files"`
+	Packages     map[string]LockedPackages   `json:"packages,omitempty"`
 }
 
 // LockName returns the lock of a list: repos.lock for repos.yaml.
@@ -72,6 +73,9 @@ func ReadLock(name string) (*Lock, error) {
 	if l.Files == nil {
 		l.Files = map[string]LockedFile{}
 	}
+	if l.Packages == nil {
+		l.Packages = map[string]LockedPackages{}
+	}
 	return l, nil
 }
 
@@ -84,6 +88,11 @@ func (l *Lock) invalid() string {
 	}
 	for p, f := range l.Files {
 		if !validSum.MatchString(f.SHA256) {
+			return p
+		}
+	}
+	for p, x := range l.Packages {
+		if !validSum.MatchString(x.Release) {
 			return p
 		}
 	}

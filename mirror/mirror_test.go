@@ -138,7 +138,7 @@ func TestFiles(t *testing.T) {
 	lock, err = ReadLock(m.LockFile)
 	require.NoError(t, err)
 	require.Empty(t, lock.Files)
-	require.ErrorContains(t, m.Sync(t.Context(), Options{Update: []string{"nothing"}}, nil), `no repository and no file "nothing"`)
+	require.ErrorContains(t, m.Sync(t.Context(), Options{Update: []string{"nothing"}}, nil), `no repository, no file and no packages "nothing"`)
 }
 
 func get(t *testing.T, url string) (code int, body, etag string) {

@@ -34,12 +34,15 @@ const (
 	gitPrefix    = "/git/"
 	filesPrefix  = "/files/"
 	folderPrefix = "/folders/"
+	// packagesPrefix is followed by the path of an entry, and by dists/ or pool/.
+	packagesPrefix = "/packages/"
 )
 
 // Handler serves what the list has and the lock pins, read-only:
 //
 //	/git/PATH.git      git's smart protocol (gitprotocol-http(5)), fetching only
 //	/files/PATH        a file, with its SHA-256 as ETag
+//	/packages/PATH/    an archive of Debian packages
 //	/folders/PATH/     a folder of this machine; links that lead out of it are not followed
 //	/repos.lock        the lock
 //
@@ -51,6 +54,7 @@ func (m *Mirror) Handler(log zerolog.Logger) http.Handler {
 	mux.HandleFunc("POST "+gitPrefix, s.upload)
 	mux.HandleFunc("GET "+filesPrefix, s.file)
 	mux.HandleFunc("GET "+folderPrefix, s.folder)
+	mux.HandleFunc("GET "+packagesPrefix, s.archive)
 	mux.HandleFunc("GET /repos.lock", s.pins)
 	return mux
 }
@@ -241,16 +245,21 @@ func (s *server) folder(w http.ResponseWriter, r *http.Request) {
 		if p != f.Path && !strings.HasPrefix(p, f.Path+"/") {
 			continue
 		}
-		root, err := os.OpenRoot(f.From)
-		if err != nil {
-			s.fail(w, r, err)
-			return
-		}
-		defer root.Close()
-		http.StripPrefix(folderPrefix+f.Path, http.FileServerFS(root.FS())).ServeHTTP(w, r)
+		s.serveFolder(w, r, folderPrefix+f.Path, f.From)
 		return
 	}
 	s.fail(w, r, fs.ErrNotExist)
+}
+
+// serveFolder serves what is below a folder, and nothing to which links lead out of it.
+func (s *server) serveFolder(w http.ResponseWriter, r *http.Request, prefix, dir string) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	defer root.Close()
+	http.StripPrefix(prefix, http.FileServerFS(root.FS())).ServeHTTP(w, r)
 }
 
 func (s *server) pins(w http.ResponseWriter, r *http.Request) {

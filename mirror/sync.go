@@ -30,8 +30,9 @@ type Mirror struct {
 	// Copier fetches repositories, HTTP files.
 	Copier submodule.Copier
 	HTTP   *http.Client
-	// Verifier verifies signatures; its Settings are replaced.
+	// Verifier verifies signatures; its Settings are replaced. Env is the environment of apt-get(8).
 	Verifier signed.Verifier
+	Env      []string
 
 	mu   sync.Mutex
 	lock *Lock
@@ -48,12 +49,12 @@ type Options struct {
 
 // Outcome is the result for one entry.
 type Outcome struct {
-	// Kind is "git" or "files".
+	// Kind is "git", "files" or "packages".
 	Kind string `json:"kind"`
 	Path string `json:"path"`
 	// Change is "unchanged", "copied" for an entry that was not here or not pinned, "updated" for one whose pin was renewed, "failed".
 	Change string `json:"change"`
-	// At is the commit or the SHA-256, and SignedBy who signed it, if that was required.
+	// At is the commit or the SHA-256, for packages that of the archive's index, and SignedBy who signed it, if that was required.
 	At       string `json:"at,omitempty"`
 	SignedBy string `json:"signed_by,omitempty"`
 	Error    string `json:"error,omitempty"`
@@ -92,6 +93,9 @@ func (m *Mirror) Sync(ctx context.Context, o Options, done func(Outcome)) error 
 	for _, f := range m.List.Files {
 		entries = append(entries, func() (Outcome, error) { return m.file(ctx, f, renew(f.Path)) })
 	}
+	for _, p := range m.List.Packages {
+		entries = append(entries, func() (Outcome, error) { return m.packages(ctx, p, renew(p.Path)) })
+	}
 	var wg sync.WaitGroup
 	var one sync.Mutex
 	free := make(chan struct{}, max(o.Jobs, 1))
@@ -115,8 +119,8 @@ func (m *Mirror) Sync(ctx context.Context, o Options, done func(Outcome)) error 
 // known refuses names of entries that are not in the list.
 func (m *Mirror) known(paths []string) error {
 	for _, p := range paths {
-		if !m.List.hasRepository(p) && !m.List.hasFile(p) {
-			return fault.New(fault.Usage, "", "%s has no repository and no file %q", m.List.name, p)
+		if !m.List.hasRepository(p) && !m.List.hasFile(p) && !m.List.hasPackages(p) {
+			return fault.New(fault.Usage, "", "%s has no repository, no file and no packages %q", m.List.name, p)
 		}
 	}
 	return nil
@@ -124,10 +128,11 @@ func (m *Mirror) known(paths []string) error {
 
 // forget removes pins of entries that are no longer in the list. Their copies stay, and are not served.
 func (m *Mirror) forget() error {
-	n := len(m.lock.Repositories) + len(m.lock.Files)
+	n := len(m.lock.Repositories) + len(m.lock.Files) + len(m.lock.Packages)
 	maps.DeleteFunc(m.lock.Repositories, func(p string, _ LockedRepository) bool { return !m.List.hasRepository(p) })
 	maps.DeleteFunc(m.lock.Files, func(p string, _ LockedFile) bool { return !m.List.hasFile(p) })
-	if len(m.lock.Repositories)+len(m.lock.Files) == n {
+	maps.DeleteFunc(m.lock.Packages, func(p string, _ LockedPackages) bool { return !m.List.hasPackages(p) })
+	if len(m.lock.Repositories)+len(m.lock.Files)+len(m.lock.Packages) == n {
 		return nil
 	}
 	return m.lock.write(m.LockFile)

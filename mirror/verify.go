@@ -57,6 +57,17 @@ func (m *Mirror) Verify(ctx context.Context, done func(Outcome)) error {
 		}
 		report("files", f.Path, old.SHA256, err)
 	}
+	for _, p := range m.List.Packages {
+		old, ok := lock.Packages[p.Path]
+		err := ctx.Err()
+		if err == nil && !ok {
+			err = notYet()
+		}
+		if err == nil {
+			err = m.verifyPackages(ctx, p, old)
+		}
+		report("packages", p.Path, old.Release, err)
+	}
 	return ctx.Err()
 }
 

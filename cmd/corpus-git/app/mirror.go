@@ -13,7 +13,7 @@ import (
 
 func (c *command) mirrorCommand() *cobra.Command {
 	return mirrors.Command(mirrors.Surroundings{
-		Out: c.Stdout, Home: c.Environment.get("HOME"), Agent: clientAgent(), Log: quietLog(c.Stderr), Document: verbs.WriteDocument, Stop: untilInterrupted,
+		Out: c.Stdout, Home: c.Environment.get("HOME"), Env: c.Environment.Env, Agent: clientAgent(), Log: quietLog(c.Stderr), Document: verbs.WriteDocument, Stop: untilInterrupted,
 		Limits: func() (pack.Limits, error) {
 			cfg, err := c.stateSettings().load()
 			if err != nil {

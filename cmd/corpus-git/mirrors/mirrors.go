@@ -37,6 +37,8 @@ type Surroundings struct {
 	Home string
 	// Agent is the program's name and version, as clients of git and of HTTP say it.
 	Agent string
+	// Env is the environment of programs that it runs.
+	Env []string
 	// Limits are the limits on received packs.
 	Limits func() (pack.Limits, error)
 	// Log receives errors while the copies are served.
@@ -92,7 +94,7 @@ func (m *mirrors) open(args []string) (*mirror.Mirror, error) {
 	return &mirror.Mirror{
 		List: l, LockFile: mirror.LockName(name), Dir: dir, HTTP: client,
 		Copier:   submodule.Copier{HTTP: *client, Home: m.Home, Agent: m.Agent, Limits: limits, ID: func() string { return string(project.NewID()) }},
-		Verifier: signed.Verifier{Exec: execx.OS{}, Now: time.Now},
+		Verifier: signed.Verifier{Exec: execx.OS{}, Now: time.Now}, Env: m.Env,
 	}, nil
 }
 
@@ -239,6 +241,13 @@ func (m *mirrors) list() *cobra.Command {
 				}
 				fmt.Fprintf(m.Out, "files %-40s %s\n", f.Path, at)
 			}
+			for _, p := range mir.List.Packages {
+				at := "not copied yet"
+				if old, ok := lock.Packages[p.Path]; ok {
+					at = old.Release[:12]
+				}
+				fmt.Fprintf(m.Out, "packages %-37s %-14s %s\n", p.Path, at, printable.Line(strings.Join(append([]string{p.Suite + ":"}, p.Names...), " ")))
+			}
 			for _, f := range mir.List.Folders {
 				fmt.Fprintf(m.Out, "folder %-39s %s\n", f.Path, printable.Line(f.From))
 			}
@@ -260,8 +269,8 @@ func (m *mirrors) serve() *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
 		Use: "serve [LIST]", Short: "Serve the copies over HTTP, read-only",
-		Long: "Serves the pinned versions: repositories at /git/PATH.git, files at /files/PATH, folders at /folders/PATH/. There is no\n" +
-			"access control.",
+		Long: "Serves the pinned versions: repositories at /git/PATH.git, files at /files/PATH, archives of packages at /packages/PATH/, folders at\n" +
+			"/folders/PATH/. There is no access control.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			mir, err := m.open(args)

@@ -1,0 +1,145 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
+	"corpus-git/internal/vfs"
+	"corpus-git/mirror/packages"
+)
+
+// Packages are packages of a Debian archive, with those that they depend on.
+type Packages struct {
+	// Path is where they are served, as an archive: below /packages/.
+	Path string `yaml:"path"`
+	// URL is the archive's, such as http://deb.debian.org/debian, Suite one of its suites, such as bookworm.
+	URL   string `yaml:"url"`
+	Suite string `yaml:"suite"`
+	// Components are main if none are given, Architectures amd64.
+	Components    []string `yaml:"components"`
+	Architectures []string `yaml:"architectures"`
+	Names         []string `yaml:"names"`
+	// SignedBy is the keyring that verifies the archive, required. A relative path is relative to the list's folder.
+	SignedBy string `yaml:"signed_by"`
+
+	line int
+}
+
+// LockedPackages is what a suite was when it was pinned: its index, which has the checksums of all packages.
+type LockedPackages struct {
+	URL   string `json:"url"`
+	Suite string `json:"suite"`
+	// Release is the SHA-256 of InRelease.
+	Release string `json:"release"`
+}
+
+// validWord matches a name of a suite, a component, an architecture or a package (Debian Policy, 5.6.1), and nothing that is an option or a path out of the archive.
+var validWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.+-]*(/[A-Za-z0-9][A-Za-z0-9.+-]*)?$`)
+
+func (l *List) packages(p *Packages) error {
+	u, err := url.Parse(p.URL)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+		return l.bad(p.line, "%q is not the URL of an archive", printable.Clip(p.URL, 200)).WithHint("https:// or http://, up to the folder that has dists/")
+	}
+	if len(p.Components) == 0 {
+		p.Components = []string{"main"}
+	}
+	if len(p.Architectures) == 0 {
+		p.Architectures = []string{"amd64"}
+	}
+	for key, words := range map[string][]string{"suite": {p.Suite}, "components": p.Components, "architectures": p.Architectures, "names": p.Names} {
+		if i := slices.IndexFunc(words, func(w string) bool { return !validWord.MatchString(w) }); i >= 0 || len(words) == 0 {
+			return l.bad(p.line, "%s of %s is missing, or has a word that is not valid", key, p.Path)
+		}
+	}
+	if p.SignedBy == "" {
+		return l.bad(p.line, "%s has no signed_by", p.Path).WithHint("the keyring of the archive, such as /usr/share/keyrings/debian-archive-keyring.gpg")
+	}
+	if !filepath.IsAbs(p.SignedBy) {
+		abs, err := filepath.Abs(filepath.Join(filepath.Dir(l.name), p.SignedBy))
+		if err != nil {
+			return err
+		}
+		p.SignedBy = abs
+	}
+	if strings.ContainsAny(p.SignedBy, " \t\n[]\"") {
+		return l.bad(p.line, "signed_by of %s has a space or a bracket in its path, which sources.list(5) does not allow", p.Path)
+	}
+	return nil
+}
+
+func (l *List) hasPackages(p string) bool {
+	return slices.ContainsFunc(l.Packages, func(x Packages) bool { return x.Path == p })
+}
+
+func (p Packages) source() packages.Source {
+	return packages.Source{URL: p.URL, Suite: p.Suite, Components: p.Components, Architectures: p.Architectures, Names: p.Names, SignedBy: p.SignedBy}
+}
+
+func (m *Mirror) packagesCopy(p Packages) packages.Copy {
+	return packages.Copy{
+		Dir: filepath.Join(m.Dir, "packages", filepath.FromSlash(p.Path)), Work: filepath.Join(m.Dir, "packages", filepath.FromSlash(p.Path)+".part"),
+		Run: m.Verifier.Exec, Env: m.Env, FS: vfs.OS{},
+		Fetch: func(ctx context.Context, from, name, want string, limit int64) error {
+			if _, _, err := m.download(ctx, File{Path: p.Path, URL: from, max: limit}, name+".part", want); err != nil {
+				return err
+			}
+			return vfs.RenameDurable(vfs.OS{}, name+".part", name)
+		},
+	}
+}
+
+// packages copies packages.
+func (m *Mirror) packages(ctx context.Context, p Packages, renew bool) (Outcome, error) {
+	out := Outcome{Kind: "packages", Path: p.Path, Change: unchanged}
+	m.mu.Lock()
+	old, pinned := m.lock.Packages[p.Path]
+	m.mu.Unlock()
+	pinned = pinned && old.URL == p.URL && old.Suite == p.Suite
+	want := ""
+	if pinned && !renew {
+		want = old.Release
+	}
+	sum, _, err := m.packagesCopy(p).Sync(ctx, p.source(), want)
+	if err != nil {
+		return out, err
+	}
+	out.At = sum
+	switch {
+	case pinned && old.Release == sum:
+		return out, nil
+	case pinned:
+		out.Change = updated
+	default:
+		out.Change = copied
+	}
+	return out, m.pin(func(l *Lock) { l.Packages[p.Path] = LockedPackages{p.URL, p.Suite, sum} })
+}
+
+func (m *Mirror) verifyPackages(ctx context.Context, p Packages, old LockedPackages) error {
+	err := m.packagesCopy(p).Verify(ctx, p.source(), old.Release)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return fault.New(fault.Failed, "", "%w", err).WithHint("the next  corpus-git mirror sync  fetches it again")
+	}
+	return err
+}
+
+// archive serves a copy of packages. Those who read it verify the archive's signature and its checksums.
+func (s *server) archive(w http.ResponseWriter, r *http.Request) {
+	p := strings.TrimPrefix(r.URL.Path, packagesPrefix)
+	for _, x := range s.List.Packages {
+		if strings.HasPrefix(p, x.Path+"/") {
+			s.serveFolder(w, r, packagesPrefix+x.Path, s.packagesCopy(x).Dir)
+			return
+		}
+	}
+	http.NotFound(w, r)
+}
