@@ -71,6 +71,8 @@ type Service struct {
 	Audit    Audit
 	// Find resolves the prefix of a deployment's ID for refs/rollback; with nil the prefix is passed to the Deployer as it is.
 	Find func(ctx context.Context, name project.Name, prefix string) (project.ID, error)
+	// Waiting returns the branch of a first deployment of a commit that waits for approval, "" if there is none; nil means none.
+	Waiting func(ctx context.Context, name project.Name, repo project.Repo, commit project.Commit) string
 	// Signatures verifies signed pushes; nil accepts none.
 	Signatures *signed.Verifier
 	// Prefix returns how people run the server's commands over SSH, "ssh -p 2222 deploy@server", for use in hints; nil leaves hints as they are.
@@ -240,6 +242,9 @@ func (s *Service) push(ctx context.Context, who access.Identity, name project.Na
 		Limits: s.Limits, PackLimits: s.PackLimits, Keepalive: s.Keepalive, ProgressAfter: s.ProgressAfter,
 		Now: s.Now, ID: s.newID(), Log: s.Log,
 		Audit: func(all ...audit.Entry) { s.write(ctx, all...) },
+	}
+	if s.Waiting != nil {
+		p.Policy.Waiting = func(commit project.Commit) string { return s.Waiting(ctx, name, repo, commit) }
 	}
 	if s.Signatures != nil {
 		p.Verify = func(ctx context.Context, c *signed.Certificate, nonce string, options []string) (demands.Signature, error) {

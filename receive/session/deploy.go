@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -68,17 +69,21 @@ func (c *conversation) run(ctx context.Context) error {
 // setHead points HEAD to the branch of a first push while neither exists: the checkout of that deployment takes the name of its branch from
 // HEAD. That has no other effect yet: HEAD's branch deploys once it exists.
 func (c *conversation) setHead(i *Item) error {
-	if i.Role != Deploy || c.Policy.Deployed != "" {
+	ref := i.branch
+	if i.Role == Deploy {
+		ref = i.Ref
+	}
+	if ref == "" || c.Policy.Deployed != "" {
 		return nil
 	}
 	head, err := c.Refs.Head()
-	if err != nil || head == i.Ref {
+	if err != nil || head == ref {
 		return err
 	}
 	if h, err := c.Refs.Get(head); head != "" && (err != nil || !h.IsZero()) {
 		return err // another first push went live meanwhile; the Deployer refuses this one
 	}
-	return c.Refs.SetHead(i.Ref)
+	return c.Refs.SetHead(ref)
 }
 
 // verdict prints the last line about a deployment that did not start.
@@ -135,10 +140,7 @@ func (c *conversation) deployment(ctx context.Context, i *Item) (project.Deploym
 	if err != nil {
 		return d, err
 	}
-	ref := c.Policy.Deployed
-	if ref == "" {
-		ref = master
-	}
+	ref := cmp.Or(c.Policy.Deployed, i.branch, master)
 	switch {
 	case i.Role == Plan:
 		d.Trigger = project.TriggerPlan

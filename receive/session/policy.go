@@ -43,6 +43,8 @@ type Item struct {
 	Err error
 	// tag is the tag that the client pushed instead of the commit in New.
 	tag project.Commit
+	// branch is the branch of a first deployment that waits for approval, if this is a Redeploy of its commit.
+	branch string
 	// reason replaces Err's text in the report, "" keeps Err's own.
 	reason string
 }
@@ -55,6 +57,8 @@ type Policy struct {
 	StoreOtherBranches bool
 	// Deployed is the deployed ref, ""> before the first push.
 	Deployed string
+	// Waiting returns the branch of a first deployment of a commit that waits for approval, "" if there is none; nil means none.
+	Waiting func(commit project.Commit) string
 	// Repo reports which of the project's repositories it is, Project which project.
 	Repo    project.Repo
 	Project project.Name
@@ -153,7 +157,10 @@ func (p Policy) virtual(i *Item, kind, rest string) {
 	}
 	switch kind {
 	case "deploy":
-		if p.Deployed == "" {
+		if p.Deployed == "" && p.Waiting != nil {
+			i.branch = p.Waiting(i.New)
+		}
+		if p.Deployed == "" && i.branch == "" {
 			i.refuse(refused("nothing has been deployed yet").WithHint("push the branch itself first:  git push %s HEAD:%s", p.Remote, short(master)))
 			return
 		}
