@@ -45,6 +45,9 @@ func stateSkipped(state layout.State, p string) bool {
 			return true
 		}
 	}
+	if rel, err := filepath.Rel(state.Path(), state.JetStream()); err == nil && (p == rel || strings.HasPrefix(p, rel+"/")) {
+		return true // the log that several hubs share: a restored hub gets it from the others
+	}
 	return strings.HasPrefix(top, filepath.Base(state.Database())) || strings.HasPrefix(top, filepath.Base(state.ServerLog())) || strings.HasPrefix(top, ".tmp-")
 }
 

@@ -38,6 +38,9 @@ func (s State) AgentKey() string { return filepath.Join(string(s), "agent_key") 
 // NATS returns the folder of this hub's keys for NATS, and of the configuration of the NATS server for its agents.
 func (s State) NATS() string { return filepath.Join(string(s), "nats") }
 
+// JetStream returns the folder in which the NATS server beside this hub keeps the log that several hubs share.
+func (s State) JetStream() string { return filepath.Join(s.NATS(), "jetstream") }
+
 // AgentPrograms returns the folder of the programs that this machine's hub has sent for its agent.
 func (s State) AgentPrograms() string { return filepath.Join(string(s), "agent_programs") }
 
@@ -49,6 +52,12 @@ func (s State) ClusterSelf() string { return filepath.Join(s.Cluster(), "self.js
 
 // ClusterHubs returns the file with the hubs of the cluster, the same on all of them.
 func (s State) ClusterHubs() string { return filepath.Join(s.Cluster(), "hubs.json") }
+
+// ClusterKey returns the private key with which this machine joins the other hubs; ClusterJoin the file that says where.
+func (s State) ClusterKey() string { return filepath.Join(s.Cluster(), "join_key") }
+
+// ClusterJoin returns the file that says which hub this machine is joining.
+func (s State) ClusterJoin() string { return filepath.Join(s.Cluster(), "join.json") }
 
 // ClusterPosition returns the file that says up to where this hub has applied the log of the hubs.
 func (s State) ClusterPosition() string { return filepath.Join(s.Cluster(), "position.json") }

@@ -44,7 +44,8 @@ import (
 //	web-hook FILE        take notifications on $HOOK; see webhook_test.go
 //	sshd                 start an OpenSSH server that lets us in; $NODE are the options and the host; see remote_test.go
 //	slapd FILE|start|stop  an OpenLDAP server with what FILE holds, on $LDAP; see ldap_test.go
-//	broker start|stop    a NATS server with the configuration that  corpus-git nats init  wrote, at $NATS; see nats_test.go
+//	broker start|stop [HUB]  the NATS server of $ROOT, at $NATS, or of the further hub in $WORK/HUB; see nats_test.go
+//	broker address HUB   set $HUB_SSH, $HUB_NATS and $HUB_ROUTE to addresses on which nothing listens
 //	visitors start|stop  ask an address 50 times a second, and want every answer; see downtime_test.go
 //	small-disk DIR MB    mount a new ext4 of that size (condition: loop)
 //
@@ -171,12 +172,12 @@ func setupScenario(env *testscript.Env) error {
 	env.Values[serverKey{}] = &server{}
 	env.Values[slapdKey{}] = &testutil.Slapd{}
 	env.Values[visitorsKey{}] = map[string]*visitors{}
-	env.Values[brokerKey{}] = &exec.Cmd{}
+	env.Values[brokerKey{}] = map[string]*exec.Cmd{}
 	env.Defer(func() {
 		if s := env.Values[serverKey{}].(*server); s.cmd != nil {
 			_ = s.end(syscall.SIGKILL)
 		}
-		if c := env.Values[brokerKey{}].(*exec.Cmd); c.Process != nil {
+		for _, c := range env.Values[brokerKey{}].(map[string]*exec.Cmd) {
 			_ = c.Process.Kill()
 			_ = c.Wait()
 		}

@@ -62,8 +62,8 @@ const (
 	user    = "agent"
 )
 
-// dial connects; only the hub's key is accepted.
-func dial(ctx context.Context, hub Hub, key ssh.Signer) (*ssh.Client, error) {
+// Dial connects to the ssh server of a hub; only the hub's key is accepted.
+func Dial(ctx context.Context, hub Hub, key ssh.Signer) (*ssh.Client, error) {
 	want, _, _, _, err := ssh.ParseAuthorizedKey([]byte(hub.HostKey))
 	if err != nil {
 		return nil, err
@@ -89,13 +89,13 @@ func dial(ctx context.Context, hub Hub, key ssh.Signer) (*ssh.Client, error) {
 // Join exchanges a token for the agent's own key at the hub. A token that has joined with the same key before is not an error.
 func Join(ctx context.Context, t Token, key ssh.Signer) (Hub, error) {
 	hub := Hub{Address: t.Hub, HostKey: t.HostKey, Node: t.Node, NATS: t.NATS}
-	signer, err := t.signer()
+	signer, err := t.Signer()
 	if err != nil {
 		return hub, err
 	}
-	c, err := dial(ctx, hub, signer)
+	c, err := Dial(ctx, hub, signer)
 	if err != nil {
-		if own, oerr := dial(ctx, hub, key); oerr == nil {
+		if own, oerr := Dial(ctx, hub, key); oerr == nil {
 			return hub, own.Close() // the answer to the join was lost
 		}
 		if fault.KindOf(err) == fault.Refused {
@@ -149,7 +149,7 @@ func (a *Agent) Run(ctx context.Context) {
 
 // connect serves one connection to its end; connected reports that the hub accepted it. The error is fault.Refused if the hub accepts no streams.
 func (a *Agent) connect(ctx context.Context) (connected bool, err error) {
-	c, err := dial(ctx, a.Hub, a.Key)
+	c, err := Dial(ctx, a.Hub, a.Key)
 	if err != nil {
 		return false, err
 	}

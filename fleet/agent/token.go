@@ -33,9 +33,13 @@ const maxToken = 8 << 10
 
 // NewToken returns a new token, and the line of its public key. over is the hub's NATS server, nil if it has none.
 func NewToken(hub string, over *NATS, hostKey, node string) (text, public string, err error) {
-	t := Token{Hub: hub, NATS: over, HostKey: hostKey, Node: node, Seed: make([]byte, ed25519.SeedSize)}
+	return newToken(TokenPrefix, Token{Hub: hub, NATS: over, HostKey: hostKey, Node: node})
+}
+
+func newToken(prefix string, t Token) (text, public string, err error) {
+	t.Seed = make([]byte, ed25519.SeedSize)
 	_, _ = rand.Read(t.Seed) // never fails: crypto/rand
-	signer, err := t.signer()
+	signer, err := t.Signer()
 	if err != nil {
 		return "", "", err
 	}
@@ -43,7 +47,7 @@ func NewToken(hub string, over *NATS, hostKey, node string) (text, public string
 	if err != nil {
 		return "", "", err
 	}
-	return TokenPrefix + base64.RawURLEncoding.EncodeToString(doc), PublicLine(signer), nil
+	return prefix + base64.RawURLEncoding.EncodeToString(doc), PublicLine(signer), nil
 }
 
 // PublicLine returns the public key of a signer, as in authorized_keys.
@@ -54,7 +58,24 @@ func PublicLine(s ssh.Signer) string {
 // ParseToken reads a token.
 func ParseToken(text string) (t Token, err error) {
 	bad := fault.New(fault.Usage, "agent", "that is not a join token").WithHint("an administrator of the hub makes one:  corpus-git node token NAME")
-	text, ok := strings.CutPrefix(strings.TrimSpace(text), TokenPrefix)
+	return parseToken(text, TokenPrefix, bad)
+}
+
+// HubTokenPrefix is the prefix of the token of a machine that becomes a further hub.
+const HubTokenPrefix = "cgh_"
+
+// NewHubToken is NewToken for a machine that becomes the hub of this name.
+func NewHubToken(hub, hostKey, name string) (text, public string, err error) {
+	return newToken(HubTokenPrefix, Token{Hub: hub, HostKey: hostKey, Node: name})
+}
+
+// ParseHubToken reads a token of NewHubToken; Node is the name of the new hub.
+func ParseHubToken(text string) (t Token, err error) {
+	return parseToken(text, HubTokenPrefix, fault.New(fault.Usage, "hub join", "that is not the token of a hub").WithHint("an administrator of the existing hub makes one:  corpus-git hub add NAME"))
+}
+
+func parseToken(text, prefix string, bad error) (t Token, err error) {
+	text, ok := strings.CutPrefix(strings.TrimSpace(text), prefix)
 	if !ok || len(text) > maxToken {
 		return t, bad
 	}
@@ -68,6 +89,7 @@ func ParseToken(text string) (t Token, err error) {
 	return t, nil
 }
 
-func (t Token) signer() (ssh.Signer, error) {
+// Signer returns the token's key.
+func (t Token) Signer() (ssh.Signer, error) {
 	return ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(t.Seed))
 }

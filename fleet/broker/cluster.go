@@ -89,7 +89,11 @@ func configuration(dir, store string, own Server, all []Server, retired []string
 	}
 	host, port, _ := Parse(own.Address)
 	var b strings.Builder
-	fmt.Fprintf(&b, "# NATS server for the agents of a corpus-git hub. Start it with  nats-server -c THIS_FILE\nlisten: %q\nmax_payload: 256KB\n", listenAt(host, port))
+	payload := "256KB"
+	if own.Name != "" {
+		payload = "1MB" // the log has larger messages
+	}
+	fmt.Fprintf(&b, "# NATS server for the agents of a corpus-git hub. Start it with  nats-server -c THIS_FILE\nlisten: %q\nmax_payload: %s\n", listenAt(host, port), payload)
 	fmt.Fprintf(&b, "tls { cert_file: %s, key_file: %s, min_version: \"1.3\", timeout: 10 }\nsystem_account: SYS\n", in(certificateFile), in(keyFile))
 	fmt.Fprintf(&b, "accounts {\n  SYS { users: [ %s ] }\n  %s { users: [ %s ] }\n", users(system), account, users(agents))
 	bypass := slices.Concat(system, agents)
@@ -219,9 +223,11 @@ func Grant(dir, address string, request []byte) (g Granted, err error) {
 	if err != nil {
 		return g, err
 	}
+	if g.Certificate, err = sign(g.Authority, g.AuthorityKey, request, host); err != nil {
+		return Granted{}, err
+	}
 	g.Issuer = c.Issuer
-	g.Certificate, err = sign(g.Authority, g.AuthorityKey, request, host)
-	return g, err
+	return g, nil
 }
 
 // Authorize creates the authority in dir, unless there is one: created reports that, and that agents don't trust it before they have heard of it. Durable on return.

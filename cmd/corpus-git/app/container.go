@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"corpus-git/cmd/corpus-git/containers"
+	"corpus-git/cmd/corpus-git/hubs"
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/container/credentials"
 	"corpus-git/layout"
@@ -19,6 +20,17 @@ func (c *command) dnsCommand() *cobra.Command { return containers.DNSCommand(c.c
 
 // nodeInitCommand returns a subcommand of node that works on the machine, without the server.
 func (c *command) nodeInitCommand() *cobra.Command { return containers.InitCommand(c.containers()) }
+
+// hubJoinCommand returns a subcommand of hub that works on the machine, without the server.
+func (c *command) hubJoinCommand() *cobra.Command {
+	return hubs.JoinCommand(func() (layout.Root, layout.State, error) {
+		cfg, err := c.stateSettings().load()
+		if err != nil {
+			return "", "", err
+		}
+		return layout.Root(cfg.Root), layout.State(cfg.StateDir), nil
+	}, func() (context.Context, func()) { return untilInterrupted() }, c.Stdout)
+}
 
 func (c *command) containers() containers.Surroundings {
 	return containers.Surroundings{

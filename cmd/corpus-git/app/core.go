@@ -23,6 +23,7 @@ import (
 	"corpus-git/cmd/corpus-git/changes"
 	"corpus-git/cmd/corpus-git/statedir"
 	"corpus-git/cmd/corpus-git/verbs"
+	"corpus-git/cmd/corpus-git/verbs/hubs"
 	"corpus-git/container/credentials"
 	"corpus-git/converge"
 	"corpus-git/fleet"
@@ -91,6 +92,7 @@ type core struct {
 	pipeline  *pipeline.Pipeline
 	changes   changes.Gate
 	fleet     *fleet.Store
+	hubs      hubs.Backend
 	nodes     *machines.Fleet
 	hosts     *remote.Hosts // of nodes
 	nodeKeys  *credentials.Agent
@@ -224,6 +226,7 @@ func (c *core) makeBackground(o options) {
 // needs earlier ones.
 func openCore(ctx context.Context, o options) (c *core, err error) {
 	c = &core{build: Build(), root: layout.Root(o.cfg.Root), state: layout.State(o.cfg.StateDir), log: o.log, env: o.env, onEnd: o.onEnd, reached: o.reached, packAtOnce: o.packAtOnce(), archives: map[project.Name]*archive.Store{}, background: archive.NewBackground()}
+	c.hubs = hubs.New(c.state)
 	c.cfg.Store(o.cfg)
 	// The root is accessible to every user who runs a step; the state below it only to the server.
 	if err := os.MkdirAll(o.cfg.Root, 0o755); err != nil {
@@ -450,7 +453,7 @@ func (c *core) liveCommit(ctx context.Context, name project.Name) (project.Commi
 // backend returns the backend of the verbs. detached reports that a server runs them.
 func (c *core) backend(detached bool) *verbs.Backend {
 	b := &verbs.Backend{
-		Projects: projects{c.registry, c}, Runs: c.pipeline, Access: c.access, Archives: archives{c}, Cfg: c.live, Units: c.units(), Enter: c.units(), Shells: c.cfg.Load().Shell, Checks: c.watch, Bundles: c.bundles(), Promotions: c.bundles(), Configs: c.tools.Configs, Fleet: c.nodes, Jobs: c.fleet, Signals: c.signals, Approvals: c.pipeline, KV: c.kv, Recipes: c.live, Begin: c.begin, Audit: c.audit, Notifications: outbox{c.outbox, c},
+		Projects: projects{c.registry, c}, Runs: c.pipeline, Access: c.access, Archives: archives{c}, Cfg: c.live, Units: c.units(), Enter: c.units(), Shells: c.cfg.Load().Shell, Checks: c.watch, Bundles: c.bundles(), Promotions: c.bundles(), Configs: c.tools.Configs, Fleet: c.nodes, Hubs: c.hubs, Jobs: c.fleet, Signals: c.signals, Approvals: c.pipeline, KV: c.kv, Recipes: c.live, Begin: c.begin, Audit: c.audit, Notifications: outbox{c.outbox, c},
 		Status: c.status(), Commands: c.sshCommand, Address: c.address, Hello: c.hello,
 		PublishedKeys: func(ctx context.Context, address string) ([]access.Published, error) {
 			return access.FetchKeys(ctx, &http.Client{}, address)

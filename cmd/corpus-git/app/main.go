@@ -102,6 +102,9 @@ func (c *command) tree() *cobra.Command {
 	if n, _, err := root.Find([]string{"node"}); err == nil {
 		n.AddCommand(c.nodeInitCommand())
 	}
+	if h, _, err := root.Find([]string{"hub"}); err == nil {
+		h.AddCommand(c.hubJoinCommand())
+	}
 	root.CompletionOptions.DisableDefaultCmd = false
 	root.AddCommand(c.serveCommand(), c.agentCommand(), c.remoteCommand(), c.demoCommand(), c.lintCommand(), c.importCommand(), c.initCommand(), c.skeletonsCommand(), c.mirrorCommand(), agents.NATSCommand(c.state, c.Stdout), c.containerCommand(), c.dnsCommand(), c.hookCommand(), c.restoreCommand(), docsCommand(), c.resetPermsCommand())
 	return root

@@ -7,6 +7,7 @@ import (
 
 	"corpus-git/cmd/corpus-git/verbs/approve"
 	"corpus-git/cmd/corpus-git/verbs/enter"
+	"corpus-git/cmd/corpus-git/verbs/hubs"
 	"corpus-git/cmd/corpus-git/verbs/jobs"
 	"corpus-git/cmd/corpus-git/verbs/nodes"
 	"corpus-git/cmd/corpus-git/verbs/promote"
@@ -52,6 +53,11 @@ func (s *session) approve() approve.Session {
 			return s.watch(name, id, event.Style{Commands: s.commands(), Verbose: verbose})
 		},
 	}
+}
+
+// hubs returns the session as the verbs about hubs see it.
+func (s *session) hubs() hubs.Session {
+	return hubs.Session{Session: s.nodes(), Backend: s.b.Hubs, Host: s.b.Host}
 }
 
 func (s *session) jobs() jobs.Session {

@@ -15,6 +15,7 @@ import (
 	"corpus-git/cmd/corpus-git/verbs/approve"
 	"corpus-git/cmd/corpus-git/verbs/diagnose"
 	"corpus-git/cmd/corpus-git/verbs/enter"
+	"corpus-git/cmd/corpus-git/verbs/hubs"
 	"corpus-git/cmd/corpus-git/verbs/jobs"
 	"corpus-git/cmd/corpus-git/verbs/keys"
 	"corpus-git/cmd/corpus-git/verbs/nodes"
@@ -194,6 +195,7 @@ type Backend struct {
 	// Configs is what was applied.
 	Configs Configs
 	Fleet   nodes.Fleet
+	Hubs    hubs.Backend
 	Jobs    jobs.Jobs
 	Signals waits.Signals
 	// Approvals are the deployments that wait until others approve them.

@@ -20,14 +20,14 @@ func principal(node string) string { return "node-" + node }
 func tokenKey(node string) string  { return principal(node) + "-token" }
 func agentKey(node string) string  { return principal(node) + "-agent" }
 
-// tokenLife is how long a join token lasts where nobody says, and at most.
+// TokenLife is how long a join token lasts where nobody says, and at most.
 const (
-	tokenLife    = "1h"
+	TokenLife    = "1h"
 	maxTokenLife = 7 * 24 * time.Hour
 )
 
-// hasKey returns the fingerprint of the key of a name, "" if there is none.
-func hasKey(s Session, name string) (fingerprint string, err error) {
+// HasKey returns the fingerprint of the key of a name, "" if there is none.
+func HasKey(s Session, name string) (fingerprint string, err error) {
 	k, err := s.Access.FindByName(s.Context, name)
 	if fault.KindOf(err) == fault.Refused {
 		return "", nil
@@ -35,13 +35,22 @@ func hasKey(s Session, name string) (fingerprint string, err error) {
 	return k.Fingerprint, err
 }
 
-// dropKey removes a key, where it is there.
-func dropKey(s Session, name string) error {
-	fp, err := hasKey(s, name)
+// DropKey removes a key, where it is there.
+func DropKey(s Session, name string) error {
+	fp, err := HasKey(s, name)
 	if err != nil || fp == "" {
 		return err
 	}
 	return s.Access.RemoveKey(s.Context, s.Caller, name)
+}
+
+// ParseLife reads how long a token is valid.
+func ParseLife(text string) (time.Duration, error) {
+	lasts, err := quantity.ParseDuration(text)
+	if err != nil || lasts <= 0 || lasts > maxTokenLife {
+		return 0, fault.New(fault.Usage, "", "--for %q: a duration such as 1h, at most %d days", text, maxTokenLife/(24*time.Hour))
+	}
+	return lasts, nil
 }
 
 // forget takes away what a node's agent logs in with.
@@ -59,9 +68,9 @@ func token(s Session, verb, node, life, hub string) (string, error) {
 	if err := s.Admin(verb, node); err != nil {
 		return "", err
 	}
-	lasts, err := quantity.ParseDuration(life)
-	if err != nil || lasts <= 0 || lasts > maxTokenLife {
-		return "", fault.New(fault.Usage, "", "--for %q: a duration such as 1h, at most %d days", life, maxTokenLife/(24*time.Hour))
+	lasts, err := ParseLife(life)
+	if err != nil {
+		return "", err
 	}
 	hostKey, err := s.HostKey()
 	if err != nil {
@@ -87,7 +96,7 @@ func token(s Session, verb, node, life, hub string) (string, error) {
 			return "", err
 		}
 	}
-	if err := dropKey(s, tokenKey(node)); err != nil {
+	if err := DropKey(s, tokenKey(node)); err != nil {
 		return "", err
 	}
 	text, public, err := agent.NewToken(hub, s.NATS, hostKey, node)
@@ -115,7 +124,7 @@ func nodeToken(s Session) *cobra.Command {
 			return p.Err()
 		},
 	}
-	c.Flags().StringVar(&life, "for", tokenLife, "how long the token is valid, such as 1h; at most seven days")
+	c.Flags().StringVar(&life, "for", TokenLife, "how long the token is valid, such as 1h; at most seven days")
 	c.Flags().StringVar(&hub, "hub", "", "`HOST:PORT` at which the machine reaches this server's ssh port (default: its public address)")
 	return c
 }
@@ -187,14 +196,14 @@ func nodeJoin(s Session) *cobra.Command {
 			err := requireOwnNode(s, node)
 			if err == nil {
 				var fp string
-				if fp, err = hasKey(s, tokenKey(node)); err == nil && fp != s.Caller.Fingerprint {
+				if fp, err = HasKey(s, tokenKey(node)); err == nil && fp != s.Caller.Fingerprint {
 					err = fault.New(fault.Refused, "", "a token can be used once")
 				}
 			}
 			if err == nil {
 				// The token's key goes first: what dies in between joins nobody, and an administrator makes another token.
 				if err = s.Access.RemoveKey(s.Context, s.Caller, tokenKey(node)); err == nil {
-					err = dropKey(s, agentKey(node))
+					err = DropKey(s, agentKey(node))
 					s.Fleet.Drop(node)
 				}
 			}

@@ -21,7 +21,7 @@ func OfAgent(s Session, node string) error {
 	if err := requireOwnNode(s, node); err != nil {
 		return err
 	}
-	fp, err := hasKey(s, agentKey(node))
+	fp, err := HasKey(s, agentKey(node))
 	if err == nil && fp != s.Caller.Fingerprint {
 		err = fault.New(fault.Refused, "", "this is not the key of the agent of %s", node)
 	}

@@ -1,0 +1,144 @@
+package member
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"corpus-git/fleet/broker"
+	"corpus-git/internal/fault"
+	"corpus-git/layout"
+)
+
+// Connect returns what connects to the account of the log on the NATS server of any hub, the own one first. The connection has the name of this hub.
+func Connect(state layout.State) (func(opts ...nats.Option) (*nats.Conn, error), error) {
+	l, err := Load(state)
+	if err != nil {
+		return nil, err
+	}
+	self, _, err := LoadSelf(state)
+	if err != nil {
+		return nil, err
+	}
+	c, err := broker.Load(state.NATS())
+	if err != nil {
+		return nil, err
+	}
+	return connector(self.Name, c.Log, c.CA, l.Addresses(self.Name))
+}
+
+func connector(name, seed string, ca []byte, at []string) (func(opts ...nats.Option) (*nats.Conn, error), error) {
+	pair, err := nkeys.FromSeed([]byte(seed))
+	if err != nil {
+		return nil, fault.New(fault.Refused, "", "this machine has no key for the log of the hubs")
+	}
+	public, err := pair.PublicKey()
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(ca) {
+		return nil, fault.New(fault.Refused, "", "the certificate of the hubs' authority is not valid")
+	}
+	return func(opts ...nats.Option) (*nats.Conn, error) {
+		own := []nats.Option{nats.Name(name), nats.DontRandomize(), nats.Nkey(public, pair.Sign), nats.Secure(&tls.Config{MinVersion: tls.VersionTLS13, RootCAs: pool})}
+		return nats.Connect(strings.Join(at, ","), append(own, opts...)...)
+	}, nil
+}
+
+// answerTime is how long a NATS server may take to answer.
+const answerTime = 5 * time.Second
+
+// system calls f with a connection of the system account to the NATS server beside this hub.
+func system(state layout.State, f func(c *nats.Conn) error) error {
+	l, err := Load(state)
+	if err != nil {
+		return err
+	}
+	self, _, err := LoadSelf(state)
+	if err != nil {
+		return err
+	}
+	own, err := broker.Load(state.NATS())
+	if err != nil {
+		return err
+	}
+	at := l.Find(self.Name)
+	if at < 0 {
+		return fault.New(fault.Refused, "", "this hub was removed from the others")
+	}
+	dial, err := connector(self.Name, own.System, own.CA, []string{l.Hubs[at].NATS})
+	if err != nil {
+		return err
+	}
+	c, err := dial(nats.Timeout(answerTime), nats.IgnoreDiscoveredServers())
+	if err != nil {
+		return fault.New(fault.Busy, "", "the NATS server %s is not reached: %w", l.Hubs[at].NATS, err)
+	}
+	defer c.Close()
+	return f(c)
+}
+
+// Refresh writes the configuration of the NATS server beside this hub again, if the list of hubs has changed, and has the server read it. fault.Busy means that the server could not: it has to be
+// restarted.
+func Refresh(ctx context.Context, state layout.State) (changed bool, err error) {
+	_, changed, err = Configure(state)
+	if err != nil || !changed {
+		return changed, err
+	}
+	return true, Reload(ctx, state)
+}
+
+// Reload has the NATS server beside this hub read its configuration; see Refresh.
+func Reload(ctx context.Context, state layout.State) error {
+	path, _, err := Configure(state)
+	if err != nil || path == "" {
+		return err
+	}
+	return system(state, func(c *nats.Conn) error {
+		return ask(ctx, c, "$SYS.REQ.SERVER."+c.ConnectedServerId()+".RELOAD", nil, path)
+	})
+}
+
+// Forget has the NATS servers forget that of a hub that was removed: its part of the log is given to another one.
+func Forget(ctx context.Context, state layout.State, name string) error {
+	return system(state, func(c *nats.Conn) error {
+		return ask(ctx, c, "$JS.API.SERVER.REMOVE", map[string]string{"peer": name}, "")
+	})
+}
+
+// ask sends a request to a NATS server (docs.nats.io, "System Events", "JetStream API Reference").
+func ask(ctx context.Context, c *nats.Conn, subject string, q any, file string) error {
+	text, err := json.Marshal(q)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	m, err := c.RequestWithContext(ctx, subject, text)
+	if err != nil {
+		return fault.New(fault.Busy, "", "the NATS server does not answer: %w", err)
+	}
+	var got struct {
+		Error *struct {
+			Description string `json:"description"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(m.Data, &got); err != nil {
+		return err
+	}
+	if got.Error != nil {
+		f := fault.New(fault.Busy, "", "the NATS server: %.200s", got.Error.Description)
+		if file != "" {
+			f = f.WithHint("restart it:  nats-server -c %s", file)
+		}
+		return f
+	}
+	return nil
+}

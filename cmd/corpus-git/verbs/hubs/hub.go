@@ -1,0 +1,299 @@
+package hubs
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"corpus-git/cluster"
+	"corpus-git/cluster/member"
+	"corpus-git/cmd/corpus-git/verbs/nodes"
+	"corpus-git/fleet/broker"
+	"corpus-git/internal/audit"
+	"corpus-git/internal/fault"
+	"corpus-git/layout"
+	"corpus-git/project/status"
+)
+
+// Command returns the verb hub. reads are the annotations of a command that reads standard input.
+func Command(s Session, reads map[string]string) *cobra.Command {
+	return s.Group("hub", "Run three hubs that share their state, so that any one of them may fail",
+		addCommand(s), listCommand(s), statusCommand(s), removeCommand(s), exchangeCommand(s), knownCommand(s), admitCommand(s, reads), joinedCommand(s))
+}
+
+// routePort is the port of NATS servers for each other, unless somebody says otherwise.
+const routePort = "6222"
+
+// routeOf returns the address for other NATS servers of one that agents reach at at.
+func routeOf(at string) string {
+	host, _, err := broker.Parse(at)
+	if err != nil {
+		return ""
+	}
+	return net.JoinHostPort(host, routePort)
+}
+
+func addCommand(s Session) *cobra.Command {
+	var m, own member.Member
+	var life string
+	c := &cobra.Command{
+		Use: "add NAME --ssh HOST:PORT --nats tls://HOST:PORT", Short: "Create a token for a machine to join as a further hub",
+		Long: "On the new machine  corpus-git hub join TOKEN  joins with it. The token is valid once, until --for has passed; it is secret and shown only once. An earlier token\n" +
+			"for the hub becomes invalid. With three hubs the state is shared; with fewer this one works as before. The first time this hub gets a name, too (--as),\n" +
+			"and needs NATS:  corpus-git nats init . See docs/guide/hubs.md.",
+		Args: s.Exactly("NAME"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := s.Admin("hub add", args[0]); err != nil {
+				return err
+			}
+			m.Name = args[0]
+			m.Route = cmp.Or(m.Route, routeOf(m.NATS))
+			label, _, _ := strings.Cut(s.Host, ".")
+			own.Name, own.SSH = cmp.Or(own.Name, strings.ToLower(label)), cmp.Or(own.SSH, s.Address())
+			if own.NATS == "" && s.NATS != nil {
+				own.NATS, _, _ = strings.Cut(s.NATS.URL, ",")
+			}
+			own.Route = cmp.Or(own.Route, routeOf(own.NATS))
+			return add(s, own, m, life)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&m.SSH, "ssh", "", "`HOST:PORT` at which the other hubs and git clients reach the ssh server of the new hub")
+	f.StringVar(&m.HTTP, "http", "", "`HOST:PORT` of its web listener, if it has one")
+	f.StringVar(&m.NATS, "nats", "", "`tls://HOST:PORT` of the NATS server beside it, for hubs and agents")
+	f.StringVar(&m.Route, "route", "", "`HOST:PORT` of the same, for the other NATS servers (default: the same host, port "+routePort+")")
+	f.StringVar(&own.Name, "as", "", "the name of this hub, the first time (default: that of the machine)")
+	f.StringVar(&own.SSH, "own-ssh", "", "its `HOST:PORT`, the first time (default: its public address)")
+	f.StringVar(&own.HTTP, "own-http", "", "likewise of its web listener")
+	f.StringVar(&own.NATS, "own-nats", "", "likewise `tls://HOST:PORT` of its NATS server (default: nats_url)")
+	f.StringVar(&own.Route, "own-route", "", "likewise `HOST:PORT` for the other NATS servers")
+	f.StringVar(&life, "for", nodes.TokenLife, "how long the token is valid, such as 1h; at most seven days")
+	return c
+}
+
+func add(s Session, own, m member.Member, life string) error {
+	_, err := nodes.ParseLife(life)
+	before, berr := member.Load(s.State)
+	if err = errors.Join(err, berr); err == nil && len(before.Hubs) == 0 && own.NATS == "" {
+		err = fault.New(fault.Refused, "", "this hub has no NATS server").WithHint("corpus-git nats init tls://HOST:PORT  , and set  nats_url")
+	}
+	var l member.List
+	var first bool
+	if err == nil {
+		l, first, err = s.Admission.Add(own, m)
+	}
+	var text string
+	if err == nil {
+		text, err = token(s, m.Name, life)
+	}
+	if err := s.Audited(audit.Entry{Action: "hub add", Object: m.Name, Detail: m.SSH}, err); err != nil {
+		return err
+	}
+	p := s.Printer()
+	if first {
+		p.Line("this hub is %s  ssh %s  %s", own.Name, own.SSH, own.NATS)
+	}
+	p.Line("added %s  ssh %s  %s", m.Name, m.SSH, m.NATS)
+	p.Line("on the new machine, as the user that runs the server, within %s:", life)
+	p.Line("  corpus-git hub join %s", text)
+	switch {
+	case l.Formed:
+		p.Line("when it has joined, restart the NATS servers of the other hubs, one after the other, so that they accept its keys:")
+		p.Line("  nats-server -c nats/nats.conf  in state_dir; see  corpus-git hub list")
+	case len(l.Hubs) < member.Size:
+		p.Line("then add the third hub:  corpus-git hub add NAME --ssh HOST:PORT --nats tls://HOST:PORT")
+	default:
+		p.Line("when both have joined, on this machine:")
+		p.Line("  restart the NATS server, which reads its new configuration:  nats-server -c %s/nats.conf", s.State.NATS())
+		p.Line("  then restart the hub. Until then it works as before")
+	}
+	return p.Err()
+}
+
+func removeCommand(s Session) *cobra.Command {
+	var yes bool
+	c := &cobra.Command{
+		Use: "remove NAME", Short: "Remove a hub, to replace it by another one",
+		Long: "Its keys and certificates are not accepted any more. Add another one soon: with two hubs none of them may fail.",
+		Args: s.Exactly("NAME"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := s.Admin("hub remove", args[0]); err != nil {
+				return err
+			}
+			if !yes {
+				return fault.New(fault.Refused, "hub remove", "%s would be removed; with two hubs none of them may fail", args[0]).
+					WithHint("confirm with --yes:  corpus-git hub remove %s --yes", args[0])
+			}
+			l, err := s.Admission.Remove(args[0])
+			if err == nil {
+				err = forget(s, args[0])
+			}
+			if err := s.Audited(audit.Entry{Action: "hub remove", Object: args[0]}, err); err != nil {
+				return err
+			}
+			p := s.Printer()
+			p.Line("removed %s", args[0])
+			if l.Formed {
+				if err := member.Forget(s.Context, s.State, args[0]); err != nil {
+					p.Line("its part of the log is not given to another hub yet: %s", err.Error())
+				}
+				if err := member.Reload(s.Context, s.State); err != nil {
+					p.Line("restart the NATS server, so that it refuses %s: %s", args[0], err.Error())
+				}
+				p.Line("to replace it:  corpus-git hub add NAME --ssh HOST:PORT --nats tls://HOST:PORT")
+			}
+			return p.Err()
+		},
+	}
+	c.Flags().BoolVar(&yes, "yes", false, "confirm")
+	return c
+}
+
+func listCommand(s Session) *cobra.Command {
+	c := &cobra.Command{
+		Use: "list", Short: "List the hubs: which one leads, and how far the others are behind", Args: s.Exactly(),
+		RunE: func(*cobra.Command, []string) error { return shown(s, "hub list", list) },
+	}
+	return s.JSONFlag(c)
+}
+
+func statusCommand(s Session) *cobra.Command {
+	c := &cobra.Command{
+		Use: "status", Short: "Show this hub among the others", Args: s.Exactly(),
+		RunE: func(*cobra.Command, []string) error { return shown(s, "hub status", own) },
+	}
+	return s.JSONFlag(c)
+}
+
+func shown(s Session, verb string, show func(d status.Hubs, line func(string, ...any))) error {
+	if err := s.Admin(verb, ""); err != nil {
+		return err
+	}
+	d, err := Document(s.Context, s.State, s.Cluster)
+	if err != nil {
+		return err
+	}
+	if s.JSON() {
+		return s.Document(d)
+	}
+	p := s.Printer()
+	show(d, p.Line)
+	return p.Err()
+}
+
+// Document returns what is known of the hubs. c is nil on a hub without others.
+func Document(ctx context.Context, state layout.State, c Cluster) (d status.Hubs, err error) {
+	d.Version, d.Hubs = status.Version, []status.Hub{}
+	l, err := member.Load(state)
+	if err != nil {
+		return d, err
+	}
+	self, _, err := member.LoadSelf(state)
+	if err != nil {
+		return d, err
+	}
+	var all []cluster.Status
+	if c != nil {
+		if all, err = c.Status(ctx); err != nil {
+			return d, err
+		}
+		if h, epoch, ok := c.Leader(); ok {
+			d.Leader, d.Epoch = h.Name, epoch
+		}
+	}
+	d.Formed = l.Formed
+	for _, m := range l.Hubs {
+		h := status.Hub{Name: m.Name, SSH: m.SSH, HTTP: m.HTTP, NATS: m.NATS, State: "not joined"}
+		if m.Joined {
+			h.State = "joined"
+		}
+		if m.Joined && l.Formed {
+			h.State = "unknown"
+		}
+		if at := slices.IndexFunc(all, func(o cluster.Status) bool { return o.Name == m.Name }); at >= 0 {
+			h.State, h.Applied, h.Behind, h.Seen = all[at].Does, all[at].Applied, all[at].Behind, all[at].Seen
+		}
+		d.Hubs = append(d.Hubs, h)
+	}
+	if len(l.Hubs) > 0 {
+		d.Self = self.Name
+	}
+	return d, nil
+}
+
+func list(d status.Hubs, line func(string, ...any)) {
+	if len(d.Hubs) == 0 {
+		line("this hub has no others:  corpus-git hub add NAME --ssh HOST:PORT --nats tls://HOST:PORT")
+		return
+	}
+	for _, h := range d.Hubs {
+		behind, this := "", ""
+		if h.State == cluster.Follows || h.State == cluster.Copies {
+			behind = fmt.Sprintf("  %d behind", h.Behind)
+		}
+		if h.Name == d.Self {
+			this = "  (this one)"
+		}
+		line("%-16s %-12s ssh %s  %s%s%s", h.Name, h.State, h.SSH, h.NATS, behind, this)
+	}
+	switch {
+	case !d.Formed:
+		line("the hubs do not share their state yet: three have to join")
+	case d.Leader != "":
+		line("%s leads, epoch %d", d.Leader, d.Epoch)
+	default:
+		line("none leads")
+	}
+}
+
+func own(d status.Hubs, line func(string, ...any)) {
+	at := slices.IndexFunc(d.Hubs, func(h status.Hub) bool { return h.Name == d.Self })
+	if at < 0 {
+		line("this hub has no others")
+		return
+	}
+	h := d.Hubs[at]
+	line("name     %s", h.Name)
+	line("state    %s", h.State)
+	if !d.Formed {
+		line("hubs     %d, which do not share their state yet", len(d.Hubs))
+		return
+	}
+	line("leader   %s", cmp.Or(d.Leader, "none"))
+	line("epoch    %d", d.Epoch)
+	line("applied  %d, %d behind", h.Applied, h.Behind)
+}
+
+// Answer answers hub list and hub status on a hub that follows, whose database is not open; ok is false for other command lines.
+func Answer(state layout.State) func(ctx context.Context, c *cluster.Cluster, argv []string, out, errw io.Writer) (code int, ok bool) {
+	return func(ctx context.Context, c *cluster.Cluster, argv []string, out, errw io.Writer) (int, bool) {
+		shows := map[string]func(status.Hubs, func(string, ...any)){"list": list, "status": own}
+		if len(argv) < 2 || argv[0] != "hub" || shows[argv[1]] == nil {
+			return 0, false
+		}
+		d, err := Document(ctx, state, c)
+		if err == nil && (slices.Contains(argv, "--json") || slices.Contains(argv, "--json=true")) {
+			e := json.NewEncoder(out)
+			e.SetIndent("", "  ")
+			err = e.Encode(d)
+		} else if err == nil {
+			shows[argv[1]](d, func(format string, args ...any) {
+				_, werr := fmt.Fprintf(out, format+"\n", args...)
+				err = errors.Join(err, werr)
+			})
+		}
+		if err != nil {
+			fmt.Fprintf(errw, "error: %s\n", err)
+			return fault.ExitCode(err), true
+		}
+		return 0, true
+	}
+}

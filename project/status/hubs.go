@@ -1,0 +1,31 @@
+package status
+
+import "time"
+
+// Hub is one of several hubs.
+type Hub struct {
+	Name string `json:"name"`
+	// SSH and NATS are where the others reach it; HTTP likewise, "" if it has no web listener.
+	SSH  string `json:"ssh"`
+	HTTP string `json:"http,omitempty"`
+	NATS string `json:"nats"`
+	// State is leads, follows, copies, unreachable or unknown; before the hubs are formed joined or not joined.
+	State string `json:"state"`
+	// Applied is the number of the last message of the log that it has applied, Behind how many there are after it, Seen when it was last heard.
+	Applied uint64    `json:"applied,omitempty"`
+	Behind  uint64    `json:"behind,omitempty"`
+	Seen    time.Time `json:"seen,omitzero"`
+}
+
+// Hubs is what hub list --json and hub status --json print.
+type Hubs struct {
+	Version int `json:"version"`
+	// Self is the name of the hub that answers, "" if there are no others.
+	Self string `json:"self,omitempty"`
+	// Formed reports that the hubs share their state.
+	Formed bool `json:"formed"`
+	// Leader and Epoch are who leads, and the number of this leadership; "" and 0 if none is heard.
+	Leader string `json:"leader,omitempty"`
+	Epoch  uint64 `json:"epoch,omitempty"`
+	Hubs   []Hub  `json:"hubs"`
+}
