@@ -26,6 +26,11 @@ func Of(cfg *project.Cfg, pillar *py.Dict, in Sources) []project.Unread {
 		return nil
 	}
 	r.recipe()
+	for _, f := range cfg.Files() {
+		if f.Template != nil {
+			r.jinja(*f.Template)
+		}
+	}
 	if r.leaves(cfg, sections) {
 		r.rest()
 	}
