@@ -34,6 +34,15 @@ type PlanStage struct {
 	After       []string `json:"after,omitempty"`
 }
 
+// Names returns the names of nodes.
+func Names(members []Member) []string {
+	out := make([]string, len(members))
+	for i, m := range members {
+		out[i] = m.Name
+	}
+	return out
+}
+
 // Nodes returns all nodes of the plan, in the order of their stages.
 func (p *Plan) Nodes() (out []Member) {
 	for _, s := range p.Stages {

@@ -3,6 +3,7 @@ package kv
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -91,7 +92,18 @@ func (s *Store) factChanges(ctx context.Context, q querier, prefix string, want 
 	return set, gone, nil
 }
 
-// facts adds to the values that a project sees the facts of its nodes, or none if they are longer than 256 KiB.
+// hidden says, in the values that a project sees, why the facts of its nodes are not among them. It is no valid key.
+const hidden = Nodes
+
+// Hidden returns why a key, or keys with a prefix, may be absent from the values that a project sees although they are set; "" if they are not.
+func Hidden(seen map[string]string, key string) string {
+	if strings.HasPrefix(key, hidden) || strings.HasPrefix(hidden, key) {
+		return seen[hidden]
+	}
+	return ""
+}
+
+// facts adds to the values that a project sees the facts of its nodes, or, if they are longer than 256 KiB, only why they are not there.
 func (s *Store) facts(ctx context.Context, nodes []string, to map[string]string) error {
 	prefixes, of := make([]string, len(nodes)), map[string]bool{}
 	for i, node := range nodes {
@@ -111,6 +123,7 @@ func (s *Store) facts(ctx context.Context, nodes []string, to map[string]string)
 				continue
 			}
 			if size += len(e.Key) + len(e.Value); size > maxFactsSeen {
+				to[hidden] = fmt.Sprintf("the facts of the %d nodes of the project are longer than %d KiB, so its steps cannot read them", len(nodes), maxFactsSeen>>10)
 				return nil
 			}
 			out[e.Key] = e.Value

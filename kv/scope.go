@@ -32,7 +32,7 @@ func Owner(key string) project.Name {
 const maxSeen = 512 << 10
 
 // Visible returns the values that the steps of a project see: its own, those for all projects, the services, and the facts of these nodes, which are those of the
-// project. Facts of more than 256 KiB are left out; other keys of more than 512 KiB are fault.Refused.
+// project. Facts of more than 256 KiB are left out, and Hidden returns that; other keys of more than 512 KiB are fault.Refused.
 func (s *Store) Visible(ctx context.Context, name project.Name, nodes ...string) (map[string]string, error) {
 	out, size := map[string]string{}, 0
 	for _, prefix := range []string{Projects + string(name) + "/", Shared, Services} {

@@ -240,11 +240,17 @@ func TestFacts(t *testing.T) {
 		many[fmt.Sprint("f", i)] = "x"
 	}
 	require.Equal(t, fault.Refused, fault.KindOf(s.SetFacts(ctx, "web1", many)))
-	// Too many to see: none is, and the deployment goes on.
+	// Too many to see: none is, and the deployment goes on, unless it reads one.
 	require.NoError(t, s.SetFacts(ctx, "web1", map[string]string{"a": strings.Repeat("x", 60<<10), "b": strings.Repeat("x", 60<<10), "c": strings.Repeat("x", 60<<10)}))
 	require.NoError(t, s.SetFacts(ctx, "web2", map[string]string{"a": strings.Repeat("x", 60<<10), "b": strings.Repeat("x", 60<<10)}))
+	require.Empty(t, kv.Hidden(seen, "nodes/web1/facts/a"))
 	seen, err = s.Visible(ctx, "app", "web1", "web2")
 	require.NoError(t, err)
+	for _, key := range []string{"nodes/web1/facts/a", "nodes/", "nod", ""} {
+		require.Contains(t, kv.Hidden(seen, key), "the facts of the 2 nodes of the project are longer than 256 KiB", key)
+	}
+	require.Empty(t, kv.Hidden(seen, "shared/x"))
+	delete(seen, "nodes/")
 	require.Empty(t, seen)
 	require.Equal(t, fault.Refused, fault.KindOf(kv.CheckWritable("kv set", "nodes/web1/facts/os")))
 	require.NoError(t, kv.CheckWritable("kv set", "shared/nodes/x"))

@@ -18,17 +18,20 @@ type Converge struct {
 	Server func() project.ConvergePolicy
 }
 
-// Watches returns the keys that the live release watches, and whether it runs on nodes; none if nothing is
+// Watches returns the keys that the live release watches, and the nodes that it runs on, nil for this machine; none if nothing is
 // live.
-func (c Converge) Watches(ctx context.Context, name project.Name) (w project.Watches, nodes bool, err error) {
+func (c Converge) Watches(ctx context.Context, name project.Name) (w project.Watches, nodes []string, err error) {
 	if gone, err := c.Undeployed(ctx, name); err != nil || gone {
-		return w, false, err
+		return w, nil, err
 	}
 	l, err := c.Release(ctx, name)
 	if err != nil || l.Deployment.Code+l.Deployment.Pillar == "" && !l.Prepared.Cfg.RemoteLess() {
-		return w, false, l.Hide.Error(err)
+		return w, nil, l.Hide.Error(err)
 	}
-	return l.Prepared.Cfg.Watches(), l.Prepared.Rollout != nil, nil
+	if l.Prepared.Rollout != nil {
+		nodes = l.Prepared.Rollout.Left
+	}
+	return l.Prepared.Cfg.Watches(), nodes, nil
 }
 
 // Plan returns the plan of the live release; none if nothing is live, if it was undeployed, or if it runs on

@@ -238,7 +238,7 @@ func PrepareRollback(ctx context.Context, t *Tools, d project.Deployment, src So
 		return nil, err
 	}
 	if len(p.nodes) > 0 {
-		p.Rollout = &fleet.Plan{OnFailure: fleet.All} // its steps run on the nodes; the plan is made on demand
+		p.Rollout = &fleet.Plan{OnFailure: fleet.All, Left: fleet.Names(p.nodes)} // its steps run on the nodes; the plan is made on demand
 	}
 	return p, nil
 }

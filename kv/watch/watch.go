@@ -13,6 +13,7 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,8 +29,16 @@ import (
 // Plan is what a project watches, and how it is applied again.
 type Plan struct {
 	project.Watches
-	// Nodes: it runs on nodes, and is deployed there again.
-	Nodes bool
+	// Nodes are those that it runs on, and is deployed to again; none if it runs on this machine. Facts of other nodes are not watched.
+	Nodes []string
+}
+
+// watches reports whether a key is one that the project watches.
+func (p Plan) watches(key string) bool {
+	if node, _, ok := strings.Cut(strings.TrimPrefix(key, kv.Nodes), "/"); ok && strings.HasPrefix(key, kv.Nodes) && !slices.Contains(p.Nodes, node) {
+		return false
+	}
+	return slices.ContainsFunc(p.Patterns, func(pattern string) bool { return kv.Match(pattern, key) })
 }
 
 // Config is what a Watcher works with. All fields are required.
@@ -85,7 +94,7 @@ type entry struct {
 func (e *entry) changed(list []kv.Entry, now time.Time) {
 	newest := e.newest
 	for _, k := range list {
-		if k.Revision > newest && slices.ContainsFunc(e.plan.Patterns, func(p string) bool { return kv.Match(p, k.Key) }) {
+		if k.Revision > newest && e.plan.watches(k.Key) {
 			newest = k.Revision
 		}
 	}
@@ -344,7 +353,7 @@ func (w *Watcher) run(ctx context.Context, name project.Name, e *entry) {
 
 func (w *Watcher) once(ctx context.Context, name project.Name, plan Plan) error {
 	d := project.Deployment{Project: name, Pusher: project.Pusher{Key: "watch", From: "local"}}
-	if plan.Nodes {
+	if len(plan.Nodes) > 0 {
 		d.Trigger = project.TriggerRedeploy
 	} else {
 		d.Trigger, d.Converge = project.TriggerConverge, project.ConvergeRun{Mode: project.ConvergeEnforce, Occasion: project.ConvergeWatch}

@@ -28,7 +28,7 @@ type machine struct {
 
 	mu    sync.Mutex
 	busy  int // so many runs are interrupted
-	nodes bool
+	nodes []string
 	now   int
 	most  int
 	began []time.Duration
@@ -49,7 +49,7 @@ func (m *machine) open(d *sql.DB) {
 			if name != "app" {
 				return watch.Plan{}, fault.New(fault.Refused, "", "nothing is live")
 			}
-			return watch.Plan{Watches: project.Watches{Patterns: []string{"shared/*", "services/db/*"}, Debounce: 2 * time.Second}, Nodes: m.nodes}, nil
+			return watch.Plan{Watches: project.Watches{Patterns: []string{"shared/*", "services/db/*", "nodes/*"}, Debounce: 2 * time.Second}, Nodes: m.nodes}, nil
 		},
 		Start: func(ctx context.Context, dep project.Deployment) (project.ID, error) {
 			m.mu.Lock()
@@ -214,15 +214,31 @@ func TestWatch(t *testing.T) {
 
 // A project on nodes is deployed there again; others converge.
 func TestTrigger(t *testing.T) {
-	for nodes, want := range map[bool]project.Trigger{true: project.TriggerRedeploy, false: project.TriggerConverge} {
+	for node, want := range map[string]project.Trigger{"web1": project.TriggerRedeploy, "": project.TriggerConverge} {
 		synctest.Test(t, func(t *testing.T) {
 			m, _ := begin(t)
-			m.nodes = nodes
+			if node != "" {
+				m.nodes = []string{node}
+			}
 			m.set("shared/a", "1", 0)
 			time.Sleep(time.Minute)
 			m.w.Stop()
 			require.Equal(t, []project.Trigger{want}, m.trig)
 			require.Less(t, m.began[0], 2100*time.Millisecond)
+		})
+	}
+}
+
+// Of the facts of nodes, those of the project's own are watched.
+func TestFacts(t *testing.T) {
+	for node, want := range map[string]int{"web1": 1, "web2": 0} {
+		synctest.Test(t, func(t *testing.T) {
+			m, _ := begin(t)
+			m.nodes = []string{"web1"}
+			m.set("nodes/"+node+"/facts/os", "Debian", 0)
+			time.Sleep(time.Minute)
+			m.w.Stop()
+			require.Len(t, m.trig, want, node)
 		})
 	}
 }

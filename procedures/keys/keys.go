@@ -25,11 +25,7 @@ func (s Source) Of(name project.Name, nodes ...fleet.Member) func(context.Contex
 		if s == nil {
 			return nil, nil
 		}
-		names := make([]string, len(nodes))
-		for i, n := range nodes {
-			names[i] = n.Name
-		}
-		return s(ctx, name, names...)
+		return s(ctx, name, fleet.Names(nodes)...)
 	}
 }
 
@@ -41,6 +37,9 @@ func (s Source) Into(ctx context.Context, name project.Name, nodes []fleet.Membe
 	}
 	own, out := kv.Projects+string(name)+"/", py.NewDict()
 	for _, k := range slices.Sorted(maps.Keys(all)) {
+		if k == kv.Nodes {
+			continue // it says why there are no facts
+		}
 		out.SetStr(strings.TrimPrefix(k, own), all[k])
 	}
 	cfg.SetStr("kv", out)
@@ -55,6 +54,9 @@ func (s Source) Unmet(ctx context.Context, name project.Name, nodes []fleet.Memb
 	}
 	all, err := s.Of(name, nodes...)(ctx)
 	v, ok := all[key]
+	if why := kv.Hidden(all, key); err == nil && why != "" {
+		err = fault.New(fault.Refused, "", "%s", why)
+	}
 	switch {
 	case err != nil:
 		return "", err

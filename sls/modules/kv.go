@@ -1,6 +1,7 @@
 package modules
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,17 @@ import (
 
 // services is the prefix of the registry's services among the keys: services/SERVICE/INSTANCE.
 const services = "services/"
+
+// nodes is the prefix of the facts of nodes, nodes/NODE/facts/FACT. The value of this key, which is none that can be set, says why they are not there.
+const nodes = "nodes/"
+
+// hidden returns why a key, or keys with a prefix, may be absent although they are set; "" if they are not.
+func hidden(all map[string]string, key string) string {
+	if strings.HasPrefix(key, nodes) || strings.HasPrefix(nodes, key) {
+		return all[nodes]
+	}
+	return ""
+}
 
 // keys returns the keys that the project sees.
 func (c *call) keys() (map[string]string, error) {
@@ -29,8 +41,11 @@ func addKV(s *Set) {
 			return nil, err
 		}
 		key := c.str("key", "")
-		if v, ok := all[key]; ok {
+		if v, ok := all[key]; ok && key != nodes {
 			return v, nil
+		}
+		if why := hidden(all, key); why != "" {
+			return nil, errors.New(why)
 		}
 		switch {
 		case c.given("default"):
@@ -42,6 +57,9 @@ func addKV(s *Set) {
 	})
 	s.add("kv.list", "prefix?", func(c *call) (any, error) {
 		all, err := c.keys()
+		if why := hidden(all, c.str("prefix", "")); err == nil && why != "" {
+			return nil, errors.New(why + "; give kv.list a prefix")
+		}
 		out := py.NewDict()
 		for _, k := range slices.Sorted(maps.Keys(all)) {
 			if strings.HasPrefix(k, c.str("prefix", "")) {
