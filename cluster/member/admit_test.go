@@ -18,7 +18,7 @@ import (
 func founder(t *testing.T) *Admission {
 	t.Helper()
 	state := layout.State(filepath.Join(t.TempDir(), "state"))
-	_, err := broker.Setup(state.NATS(), "tls://hub1.example.org:4222")
+	_, err := broker.Setup(state.NATS(), "tls://127.0.0.1:4222")
 	require.NoError(t, err)
 	for _, path := range []string{state.HostKey(), state.HostKeyECDSA()} {
 		require.NoError(t, os.WriteFile(path, []byte("key of "+filepath.Base(path)), 0o600))
