@@ -86,7 +86,12 @@ func add(s Session, own, m member.Member, life string) error {
 		err = fault.New(fault.Refused, "", "this hub has no NATS server").WithHint("corpus-git nats init tls://HOST:PORT  , and set  nats_url")
 	}
 	var l member.List
-	var first bool
+	var first, authority bool
+	if err == nil && len(before.Hubs) == 0 {
+		if _, err = broker.Load(s.State.NATS()); err == nil {
+			authority, err = broker.Authorize(s.State.NATS())
+		}
+	}
 	if err == nil {
 		l, first, err = s.Admission.Add(own, m)
 	}
@@ -101,13 +106,16 @@ func add(s Session, own, m member.Member, life string) error {
 	if first {
 		p.Line("this hub is %s  ssh %s  %s", own.Name, own.SSH, own.NATS)
 	}
+	if authority {
+		p.Line("its NATS server was set up without an authority: one was created, which signs the certificates of the others. Agents are told when this hub is restarted")
+	}
 	p.Line("added %s  ssh %s  %s", m.Name, m.SSH, m.NATS)
 	p.Line("on the new machine, as the user that runs the server, within %s:", life)
 	p.Line("  corpus-git hub join %s", text)
 	switch {
 	case l.Formed:
 		p.Line("when it has joined, restart the NATS servers of the other hubs, one after the other, so that they accept its keys:")
-		p.Line("  nats-server -c nats/nats.conf  in state_dir; see  corpus-git hub list")
+		p.Line("  here  nats-server -c %s/nats.conf", s.State.NATS())
 	case len(l.Hubs) < member.Size:
 		p.Line("then add the third hub:  corpus-git hub add NAME --ssh HOST:PORT --nats tls://HOST:PORT")
 	default:
