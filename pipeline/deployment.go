@@ -152,7 +152,7 @@ func (dep *deployment) shown() project.Record {
 		}
 		return out
 	}
-	rec.Task, rec.Step = text(rec.Task), text(rec.Step)
+	rec.Task, rec.Step, rec.Waits = text(rec.Task), text(rec.Step), text(rec.Waits)
 	rec.Signatures = slices.Clone(rec.Signatures)
 	for i := range rec.Signatures { // push options are signed, and may set secrets
 		rec.Signatures[i].Certificate = dep.redact.String(rec.Signatures[i].Certificate)

@@ -427,7 +427,7 @@ func (dep *deployment) finish() {
 	res := dep.res
 	dep.update(func(rec *project.Record) {
 		rec.State, rec.Result = res.State, &res
-		rec.Procedure, rec.Step = "", ""
+		rec.Procedure, rec.Step, rec.Waits = "", "", ""
 	})
 	rec := dep.shown()
 	put, note := p.records.Put, p.cfg.Audit.Record

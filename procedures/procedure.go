@@ -244,6 +244,8 @@ type Env struct {
 	// waits no longer; signals.ErrSuspended means that the server stops. With nil a restart of the server ends waits.
 	Pause func(resume.Paused) error
 	Goes  func() error
+	// Waits, if not nil, is called with the signals that the deployment waits for, and with "" when it no longer does.
+	Waits func(text string)
 	// Undo is the undo log of the steps; nil keeps none.
 	Undo *undo.Log
 	// Since are the deployments that a manual rollback reverts: they went live, and what was live before the oldest of them is restored.

@@ -36,7 +36,7 @@ func (p *Prepared) findWaits(t *Tools, d project.Deployment, steps []recipe.Step
 // waits returns the waits of the deployment, the same object each time.
 func (e *Env) waits() *waiting.Run {
 	if e.waiting == nil {
-		e.waiting = &waiting.Run{Signals: e.Tools.Signals, Deployment: e.Deployment, Set: e.Prepared.waits, SkipReason: e.waitSkipReason, Hide: e.Hide, Note: e.Note}
+		e.waiting = &waiting.Run{Signals: e.Tools.Signals, Deployment: e.Deployment, Set: e.Prepared.waits, SkipReason: e.waitSkipReason, Shows: e.Waits, Hide: e.Hide, Note: e.Note}
 		if e.Pause != nil {
 			e.waiting.Pause, e.waiting.Goes = e.pause, e.Goes
 		}

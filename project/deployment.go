@@ -74,8 +74,7 @@ type Deployment struct {
 	Branches map[Repo]string `json:"branches,omitempty"`
 	// Bundle says, for TriggerBundle, which machine made the bundle, and who made it there.
 	Bundle string `json:"bundle,omitempty"`
-	// Promoted says, for TriggerPromote and for a plan of one, where its commits were live. Code is then given, and so is Pillar if it is promoted,
-	// too.
+	// Promoted says, for TriggerPromote and for a plan of one, where its commits were live. Code is then given, and Pillar if it is promoted.
 	Promoted *Promotion `json:"promoted,omitempty"`
 	// LiveCode and LivePillar are what was live when it started, and what a rollback restores.
 	LiveCode   Commit `json:"live_code,omitempty"`
@@ -115,8 +114,7 @@ type Deployment struct {
 	Task string `json:"task,omitempty"`
 	// Converge is what TriggerConverge does.
 	Converge ConvergeRun `json:"converge,omitzero"`
-	// Restore says what a rollback restores: a deployment, for what it had made live, or the folder name of an archive. Once the rollback runs, it is
-	// the deployment that made the archive.
+	// Restore is what a rollback restores: a deployment, for what it made live, or an archive's folder. Once it runs: the deployment that made the archive.
 	Restore ID `json:"restore,omitempty"`
 }
 

@@ -39,9 +39,10 @@ type Record struct {
 	Deployment
 	State  State   `json:"state"`
 	Result *Result `json:"result,omitempty"`
-	// Procedure and Step are what is running now, and Since is when that began.
+	// Procedure and Step are what is running now, Since is when that began, and Waits says which signals it waits for: "NAME: 1 of 2 signals, missing: 2".
 	Procedure string    `json:"now_procedure,omitempty"`
 	Step      string    `json:"now_step,omitempty"`
+	Waits     string    `json:"now_waits,omitempty"`
 	Since     time.Time `json:"since,omitzero"`
 	// Estimate is the duration estimated from past deployments, while it is waiting or running; nil if there is none.
 	Estimate *Estimate `json:"estimate,omitempty"`

@@ -31,9 +31,10 @@ type Run struct {
 	// server need not end the wait. Goes records that the wait has ended. nil records nothing.
 	Pause func(step, wait string, ended bool, so func() sls.Done) error
 	Goes  func() error
-	// Hide redacts a text, Note reports a line.
-	Hide func(string) string
-	Note func(format string, args ...any)
+	// Shows is called with what the step waits for, and with "" when it no longer does; it may be nil. Hide redacts a text, Note reports a line.
+	Shows func(text string)
+	Hide  func(string) string
+	Note  func(format string, args ...any)
 
 	open     bool
 	received []schema.Output
@@ -128,9 +129,16 @@ func (r *Run) hold(ctx context.Context, id, step string, so func() sls.Done) (sa
 		}
 	}
 	out, err := r.Signals.Wait(ctx, r.Deployment.ID, id, step, func(s signals.WaitStatus) {
+		if r.Shows != nil {
+			r.Shows(s.Wait + ": " + s.Progress())
+		}
 		r.Note("waiting for %s: %s; until %s", s.Wait, s.Progress(), s.Until.Format("15:04:05"))
 	})
-	if r.Pause != nil && !errors.Is(err, signals.ErrSuspended) {
+	suspended := errors.Is(err, signals.ErrSuspended)
+	if r.Shows != nil && !suspended {
+		r.Shows("")
+	}
+	if r.Pause != nil && !suspended {
 		if gerr := r.Goes(); gerr != nil {
 			return "", gerr
 		}

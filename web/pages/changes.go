@@ -106,7 +106,7 @@ func (p *Pages) markOf(ctx context.Context, h hash.Hash, name project.Name, whol
 		return nil
 	}
 	if q.Running != nil {
-		fmt.Fprint(h, q.Running.Procedure, q.Running.Step)
+		fmt.Fprint(h, q.Running.Procedure, q.Running.Step, q.Running.Waits)
 	}
 	last, err := p.Runs.Find(ctx, name, "")
 	if err != nil && fault.KindOf(err) != fault.Usage { // it has none

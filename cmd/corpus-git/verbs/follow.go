@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/project"
 	"corpus-git/project/status"
+	"corpus-git/signals"
 )
 
 // progressAfter is the default of Backend.ProgressAfter.
@@ -188,6 +190,10 @@ func (s *session) interrupted(recs []project.Record) {
 	}
 	for _, r := range recs {
 		if !r.State.Terminal() {
+			if w, err := s.b.Signals.List(s.ctx, signals.Filter{Deployment: r.ID, Limit: 100}); err == nil && slices.ContainsFunc(w, func(w signals.WaitStatus) bool { return w.State == signals.Waiting }) {
+				_, _ = io.WriteString(s.err, "note: no server is running; deployment "+r.ID.Short()+" waits for signals, and continues when the server starts\n")
+				return
+			}
 			_, _ = io.WriteString(s.err, "note: the server died during deployment "+r.ID.Short()+
 				"; it will be recovered at the next start of the server, or with the next deployment\n")
 			return

@@ -92,6 +92,8 @@ func (s *session) deploymentTable(p *printer, recs []project.Record, indent stri
 			if !r.State.Good() {
 				why = r.Result.Reason
 			}
+		} else if r.Waits != "" {
+			why = "waiting for " + r.Waits
 		} else if r.Step != "" || r.Procedure != "" {
 			why = "in " + join(firstOf(r.Step, r.Procedure))
 		}

@@ -236,6 +236,9 @@ func (s *session) projectHead(p *printer, d status.Project) {
 		if d.Running.Step != "" {
 			where = d.Running.Step
 		}
+		if d.Running.Waits != "" {
+			where += ", waiting for " + d.Running.Waits
+		}
 		p.line("  now       deployment %s by %s, %s, in %s; %s", d.Running.ID.Short(), d.Running.Pusher.Key,
 			humanize.Rough(s.b.Now().Sub(d.Running.At)), where, humanize.Plural(d.Waiting, "waits", "wait"))
 	}

@@ -774,6 +774,7 @@ type Record struct {
 	Nodes        []string          `json:"nodes,omitzero"`
 	NowProcedure string            `json:"now_procedure,omitzero"`
 	NowStep      string            `json:"now_step,omitzero"`
+	NowWaits     string            `json:"now_waits,omitzero"`
 	Overwrite    bool              `json:"overwrite,omitzero"`
 	Pillar       string            `json:"pillar,omitzero"`
 	Project      string            `json:"project"`
