@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -114,6 +115,9 @@ type Store struct {
 	now func() time.Time
 	mac []byte
 
+	// left are the deployments with waits that an earlier process left open.
+	left map[project.ID]bool
+
 	mu      sync.Mutex
 	current map[key]*current
 }
@@ -146,7 +150,7 @@ func OpenStore(ctx context.Context, d *sql.DB, now func() time.Time) (*Store, er
 	if err := db.Migrate(ctx, d, "signals", statements()); err != nil {
 		return nil, err
 	}
-	s := &Store{db: d, now: now, current: map[key]*current{}}
+	s := &Store{db: d, now: now, left: map[project.ID]bool{}, current: map[key]*current{}}
 	made := make([]byte, 32)
 	_, _ = rand.Read(made) // crypto/rand: it never fails
 	if _, err := d.ExecContext(ctx, `INSERT INTO signal_key(one, key) VALUES(1, ?) ON CONFLICT(one) DO NOTHING`, made); err != nil {
@@ -155,8 +159,28 @@ func OpenStore(ctx context.Context, d *sql.DB, now func() time.Time) (*Store, er
 	if err := d.QueryRowContext(ctx, `SELECT key FROM signal_key`).Scan(&s.mac); err != nil {
 		return nil, err
 	}
-	return s, nil
+	return s, s.findLeft(ctx)
 }
+
+// findLeft reads which deployments an earlier process left with open waits.
+func (s *Store) findLeft(ctx context.Context) error {
+	rows, err := s.db.QueryContext(ctx, `SELECT DISTINCT deployment FROM waits WHERE state IN ('open', 'waiting')`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id project.ID
+		if err := rows.Scan(&id); err != nil {
+			return err
+		}
+		s.left[id] = true
+	}
+	return rows.Err()
+}
+
+// Left returns the deployments with waits that an earlier process left open.
+func (s *Store) Left() []project.ID { return slices.Sorted(maps.Keys(s.left)) }
 
 // Begin makes the signals of a deployment's waits acceptable. What is recorded about them is passed through hide. It is durable on return.
 func (s *Store) Begin(ctx context.Context, d project.Deployment, hide func(string) string, waits ...Wait) error {
@@ -202,6 +226,9 @@ func (s *Store) Ended(ctx context.Context, id project.ID) error {
 			first = err
 		}
 		delete(s.current, k)
+	}
+	if !s.left[id] {
+		return first
 	}
 	_, err := s.db.ExecContext(ctx, `UPDATE waits SET state = 'cancelled', reason = ?, ended = ? WHERE deployment = ? AND state IN ('open', 'waiting')`, reason, s.now().UnixNano(), id)
 	return errors.Join(first, err)

@@ -19,6 +19,7 @@ import (
 
 	"corpus-git/internal/trap"
 	"corpus-git/layout"
+	"corpus-git/pipeline/journal"
 )
 
 // crashed is a server that gets killed, and a client that pushes to it.
@@ -39,10 +40,12 @@ type crashed struct {
 	watch  *watcher    // nil where nobody kills the server at its calls
 	decide trap.Decide // nil where the server is not trapped
 
-	commits int           // how many the client has made
-	kills   int           // of this server, by boundary or by signal
-	usual   time.Duration // how long an action takes
-	say     []string      // what happened, for a failure's report
+	commits int // how many the client has made
+	kills   int // of this server, by boundary or by signal
+	// continues: a deployment waited when the server started.
+	continues bool
+	usual     time.Duration // how long an action takes
+	say       []string      // what happened, for a failure's report
 }
 
 func newCrashed(t *testing.T, seed uint64) *crashed {
@@ -133,6 +136,8 @@ func (m *crashed) must(args ...string) string {
 
 // begin starts the server; up reports whether it came up and recovered what was left, or ended before it did.
 func (m *crashed) begin() {
+	kinds, _ := m.entries()
+	m.continues = len(kinds) > 0 && kinds[len(kinds)-1] == journal.Waiting
 	m.t.Helper()
 	m.stderr.Reset()
 	require.NoError(m.t, os.WriteFile(filepath.Join(m.hook, "upkeep"), nil, 0o600))
@@ -166,7 +171,7 @@ func (m *crashed) up() bool {
 		require.NoError(m.t, err)
 		done, err := os.ReadFile(filepath.Join(m.hook, "upkeep"))
 		require.NoError(m.t, err)
-		if r := readyLine.FindSubmatch(text); r != nil && bytes.Contains(done, []byte("recovered\n")) {
+		if r := readyLine.FindSubmatch(text); r != nil && bytes.Contains(done, []byte("recovered\n")) && m.continued(done) {
 			m.addr = string(r[1])
 			return true
 		}
@@ -180,6 +185,11 @@ func (m *crashed) up() bool {
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
+}
+
+// continued reports whether a deployment that waited when the server started has ended; done is what the hook says.
+func (m *crashed) continued(done []byte) bool {
+	return !m.continues || bytes.Contains(done, []byte("told\n"))
 }
 
 // died checks that a server ended by SIGKILL and not by itself.

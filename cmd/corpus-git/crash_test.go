@@ -46,6 +46,11 @@ var kinds = []struct {
 		m.commit("code", true)
 		return action{cmd: m.pushCommand("code", "HEAD:master")}
 	}},
+	{"waiting", func(m *crashed) action { // waits for a signal that never comes, and goes on; killed meanwhile, it is continued
+		m.write("code", ".salt/waits.yaml", "soon: {step: 020_title, timeout: 20ms, on_failure: continue}\n")
+		c := m.commit("code", false)
+		return action{cmd: m.pushCommand("code", "HEAD:master"), good: true, code: c, pillar: m.branch("pillar")}
+	}},
 	{"pillar", func(m *crashed) action {
 		c := m.commit("pillar", false)
 		return action{cmd: m.pushCommand("pillar", "HEAD:master"), good: true, pillar: c, code: m.branch("code")}
@@ -160,7 +165,7 @@ func TestCrash(t *testing.T) {
 				defer func() { sum.kills.Add(int64(m.kills)) }()
 				m.prepare()
 				// Each way to end has its recoveries killed; in a long run (100 random kills and more) every action has.
-				deep := long || k.name == "good" || k.name == "failing" || k.name == "rollback"
+				deep := long || k.name == "good" || k.name == "waiting" || k.name == "failing" || k.name == "rollback"
 				atEveryBoundary(m, k.make, deep, &sum)
 
 			})
@@ -279,6 +284,8 @@ func reason(points []string) string {
 		return "failed in 030_check"
 	case slices.Contains(points, "failing install"):
 		return "the server stopped after it had failed in 030_check, state check"
+	case slices.Contains(points, "waiting"): // its continuation died where it did
+		return "the server stopped "
 	case begin:
 		return "the server stopped in " + name
 	}

@@ -10,15 +10,17 @@ func Place(entries []Entry) string {
 		}
 		return "after it had failed"
 	}
-	last := Entry{}
+	last, in := Entry{}, Entry{}
 	for _, e := range entries {
 		if e.Kind == RollingBack {
 			break
 		}
-		if e.Kind == Waited { // it was in the procedure that waited
-			e.Kind = Begin
+		switch last = e; e.Kind {
+		case Begin:
+			in = e
+		case Waited: // the procedure goes on
+			last = in
 		}
-		last = e
 	}
 	switch {
 	case last.Kind == Begin:

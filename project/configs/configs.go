@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 
@@ -132,7 +133,7 @@ func Open(ctx context.Context, d *sql.DB, now func() time.Time) (*Store, error) 
 	return &Store{db: d, now: now}, db.Migrate(ctx, d, "configs", statements())
 }
 
-// Begin records that a config is being applied, and the config itself if it is new. end records how it ended.
+// Begin records that a config is being applied, unless that is recorded already, and the config itself if it is new. end records how it ended.
 func (s *Store) Begin(ctx context.Context, c Config, d Deployment) (end func(ctx context.Context, state State, reason string, outputs json.RawMessage) error, err error) {
 	c.ID = c.hash()
 	var seq int64
@@ -145,6 +146,11 @@ func (s *Store) Begin(ctx context.Context, c Config, d Deployment) (end func(ctx
 		_, err = tx.ExecContext(ctx, `INSERT INTO configs(id, grp, file, source, inputs, outputs, options) VALUES(?,?,?,?,?,?,?) ON CONFLICT(id) DO NOTHING`,
 			c.ID, c.Group, c.File, c.Source, c.Inputs, c.Outputs, c.Options)
 		if err != nil {
+			return err
+		}
+		// A step that waited for signals while the server was restarted goes on.
+		err = tx.QueryRowContext(ctx, `SELECT seq FROM config_deployments WHERE state = 'IN_PROGRESS' AND deployment = ? AND step = ? AND config = ? AND action = ?`, d.Deployment, d.Step, c.ID, d.Action).Scan(&seq)
+		if err == nil || !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
 		res, err := tx.ExecContext(ctx, `INSERT INTO config_deployments(deployment, project, step, config, server, action, state, reason, inputs, outputs, began, ended)
@@ -165,9 +171,23 @@ func (s *Store) Begin(ctx context.Context, c Config, d Deployment) (end func(ctx
 	}, err
 }
 
-// Abandon marks those that a dead server left in progress as failed, and returns their number.
-func (s *Store) Abandon(ctx context.Context) (int64, error) {
-	res, err := s.db.ExecContext(ctx, `UPDATE config_deployments SET state = 'FAILED', reason = 'the server ended before the step did', ended = ? WHERE state = 'IN_PROGRESS'`, s.now().UnixNano())
+// Abandon marks those that a dead server left in progress as failed, except those of some deployments, which continue, and returns their number.
+func (s *Store) Abandon(ctx context.Context, except ...project.ID) (n int64, err error) {
+	kept, err := json.Marshal(append([]project.ID{}, except...))
+	if err != nil {
+		return 0, err
+	}
+	return s.abandon(ctx, `deployment NOT IN (SELECT value FROM json_each(?))`, string(kept))
+}
+
+// AbandonOf marks those that a deployment left in progress as failed: it has ended, in another process than the one in which it began.
+func (s *Store) AbandonOf(ctx context.Context, id project.ID) error {
+	_, err := s.abandon(ctx, `deployment = ?`, id)
+	return err
+}
+
+func (s *Store) abandon(ctx context.Context, which string, arg any) (int64, error) {
+	res, err := s.db.ExecContext(ctx, `UPDATE config_deployments SET state = 'FAILED', reason = 'the server ended before the step did', ended = ? WHERE state = 'IN_PROGRESS' AND `+which, s.now().UnixNano(), arg)
 	if err != nil {
 		return 0, err
 	}

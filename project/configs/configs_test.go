@@ -64,7 +64,10 @@ func TestConfigsNeverChange(t *testing.T) {
 		require.ErrorContains(t, err, want, statement)
 	}
 
-	n, err := s.Abandon(t.Context())
+	n, err := s.Abandon(t.Context(), "other", "one")
+	require.NoError(t, err)
+	require.Zero(t, n, "it continues")
+	n, err = s.Abandon(t.Context(), "other")
 	require.NoError(t, err)
 	require.EqualValues(t, 1, n)
 	list, err = s.List(t.Context(), Filter{Deployment: "one", Limit: 1})
@@ -130,4 +133,25 @@ func BenchmarkList(b *testing.B) {
 		require.Len(b, list, 20)
 		require.Equal(b, project.Name("app"), list[0].Project)
 	}
+}
+
+// A step that another process continues is the same row.
+func TestContinue(t *testing.T) {
+	s, _ := store(t)
+	c, of := Config{Group: "salt", File: "010.sls"}, Deployment{Deployment: "one", Project: "app", Step: "010", Action: Deploy}
+	_, err := s.Begin(t.Context(), c, of)
+	require.NoError(t, err)
+	end, err := s.Begin(t.Context(), c, of)
+	require.NoError(t, err)
+	require.NoError(t, end(t.Context(), Complete, "", nil))
+	other := of
+	other.Action = Rollback
+	_, err = s.Begin(t.Context(), c, other)
+	require.NoError(t, err)
+	require.NoError(t, s.AbandonOf(t.Context(), "one"))
+	list, err := s.List(t.Context(), Filter{Deployment: "one", Limit: 10})
+	require.NoError(t, err)
+	require.Len(t, list, 2)
+	require.Equal(t, Failed, list[0].State)
+	require.Equal(t, Complete, list[1].State)
 }

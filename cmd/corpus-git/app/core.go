@@ -312,10 +312,10 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	if c.tools.Configs, err = configs.Open(ctx, c.db, time.Now); err != nil {
 		return nil, err
 	}
-	if _, err := c.tools.Configs.Abandon(ctx); err != nil {
+	if c.signals, err = signals.OpenStore(ctx, c.db, time.Now); err != nil {
 		return nil, err
 	}
-	if c.signals, err = signals.OpenStore(ctx, c.db, time.Now); err != nil {
+	if _, err := c.tools.Configs.Abandon(ctx, c.signals.Left()...); err != nil {
 		return nil, err
 	}
 	if err := db.SetWriter(ctx, c.db, Build().Release); err != nil {
@@ -339,6 +339,11 @@ func newerDatabase(err error) error {
 func (c *core) ended(rec project.Record) {
 	if err := c.signals.Ended(context.Background(), rec.ID); err != nil {
 		c.log.Error().Err(err).Str("deployment", string(rec.ID)).Msg("end its waits")
+	}
+	if slices.Contains(c.signals.Left(), rec.ID) {
+		if err := c.tools.Configs.AbandonOf(context.Background(), rec.ID); err != nil {
+			c.log.Error().Err(err).Str("deployment", string(rec.ID)).Msg("end its configs")
+		}
 	}
 	switch rec.Trigger {
 	case project.TriggerTask, project.TriggerCheck, project.TriggerPlan, project.TriggerConverge:
