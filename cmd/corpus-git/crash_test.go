@@ -165,7 +165,7 @@ func TestCrash(t *testing.T) {
 				defer func() { sum.kills.Add(int64(m.kills)) }()
 				m.prepare()
 				// Each way to end has its recoveries killed; in a long run (100 random kills and more) every action has.
-				deep := long || k.name == "good" || k.name == "waiting" || k.name == "failing" || k.name == "rollback"
+				deep := long || k.name == "good" || k.name == "failing" || k.name == "rollback"
 				atEveryBoundary(m, k.make, deep, &sum)
 
 			})
@@ -266,6 +266,9 @@ func atEveryBoundary(m *crashed, prepare func(*crashed) action, deep bool, sum *
 		if m.recovered(before, a) {
 			sum.live.Add(1)
 		} else {
+			if points[len(points)-1] == "waiting" && !deep {
+				m.fail("it waited, and was not continued")
+			}
 			sum.old.Add(1)
 			// However often the recovery died, the record says where the deployment did.
 			if got := m.records()[0].Result.Reason; !strings.Contains(got, why) {
