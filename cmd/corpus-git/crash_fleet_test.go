@@ -24,9 +24,11 @@ import (
 	"corpus-git/fleet"
 	"corpus-git/internal/draw"
 	"corpus-git/layout"
+	"corpus-git/project"
 )
 
-// TestCrashFleet deploys on agents that dial in to a hub, while those are killed, frozen and cut off, the hub among them. CORPUS_GIT_CRASH_AGENTS says how many there are, CORPUS_GIT_CRASH_ROUNDS how often it pushes.
+// TestCrashFleet deploys on agents that dial in to a hub, by pushes and by jobs, while those are killed, frozen and cut off, the hub among them. CORPUS_GIT_CRASH_AGENTS says how many there are, CORPUS_GIT_CRASH_ROUNDS how often it
+// deploys.
 // After each round every machine runs and is reached again, and then: the rollout has ended, with a verdict that is true of every node; each tree is that of a commit, whole; no deployment began twice on a node, and no two
 // ran there at a time.
 func TestCrashFleet(t *testing.T) {
@@ -39,7 +41,7 @@ func TestCrashFleet(t *testing.T) {
 		}
 	}
 	t.Logf("%d rounds: %v", rounds, f.did)
-	for _, what := range []string{"kill node", "kill hub", "freeze node", "freeze hub", "cut node"} {
+	for _, what := range []string{"kill node", "kill hub", "freeze node", "freeze hub", "cut node", "job live"} {
 		if rounds >= 100 && f.did[what] == 0 {
 			t.Errorf("nothing of this happened: %s", what)
 		}
@@ -158,6 +160,10 @@ work:
 	f.git("code", "push", "-q", f.url("project"), "HEAD:master")
 	f.live = f.version
 	f.check()
+	f.write("again.yaml", "on_failure: all\nstages:\n- {name: second, roles: [b], parallel: 3}\n- {name: first, roles: [a], rolling: 50%}\n")
+	set := f.command(f.dir, "sh", "-c", `"$0" job set app again < again.yaml`, f.exe)
+	out, err := set.CombinedOutput()
+	require.NoError(f.t, err, string(out))
 }
 
 func (f *crashedFleet) url(repo string) string {
@@ -331,9 +337,13 @@ func (f *crashedFleet) trouble() {
 	}
 }
 
-// round pushes once, and lets things happen meanwhile.
+// round pushes once, or runs a job that deploys what is live once more in an order of its own, and lets things happen meanwhile.
 func (f *crashedFleet) round(i int) {
 	f.story = nil
+	if f.rng.IntN(4) == 0 {
+		f.job(i)
+		return
+	}
 	breaks := ""
 	if f.rng.IntN(4) == 0 {
 		breaks = f.nodes[f.rng.IntN(len(f.nodes))].name
@@ -344,14 +354,12 @@ func (f *crashedFleet) round(i int) {
 	push := f.command(filepath.Join(f.dir, "code"), "git", "push", "-q", "-f", f.url("project"), "HEAD:master")
 	push.Stdout, push.Stderr = &out, &out
 	require.NoError(f.t, push.Start())
-	for range 1 + f.rng.IntN(3) {
-		time.Sleep(time.Duration(f.rng.IntN(1200)) * time.Millisecond)
-		f.trouble()
-	}
+	f.troubles()
 	perr := push.Wait()
 	f.note("the push ended: %v\n%s", perr, out.String())
 	f.awaitHub()
-	state := f.verdict()
+	want := strings.TrimSpace(f.output("code", "git", "rev-parse", "HEAD"))
+	state := f.verdict(func(p *fleet.Progress) bool { return string(p.Deployment.Code) == want })
 	f.note("the rollout: %q", state)
 	switch {
 	case state == fleet.Live:
@@ -363,19 +371,59 @@ func (f *crashedFleet) round(i int) {
 		f.fail("the push succeeded")
 	}
 	f.did["rollout "+state]++
+	f.complete(state)
+	f.check()
+}
+
+// job runs the job once, and lets things happen meanwhile: however it ends, what was live is live.
+func (f *crashedFleet) job(i int) {
+	f.note("round %d: job, %d is live", i, f.live)
+	known := map[project.ID]bool{}
+	all, err := fleet.History(filepath.Dir(f.root.DefaultState().Rollout("x")), "app")
+	require.NoError(f.t, err)
+	for _, p := range all {
+		known[p.Deployment.ID] = true
+	}
+	var out bytes.Buffer
+	// Over ssh: on its machine the command would deploy by itself while the hub is dead.
+	run := f.command(f.dir, "sh", "-c", "$GIT_SSH_COMMAND -p "+f.port+" deploy@127.0.0.1 run app/again")
+	run.Stdout, run.Stderr = &out, &out
+	require.NoError(f.t, run.Start())
+	f.troubles()
+	rerr := run.Wait()
+	f.note("the job ended: %v\n%s", rerr, out.String())
+	f.awaitHub()
+	state := f.verdict(func(p *fleet.Progress) bool { return p.Deployment.Job != "" && !known[p.Deployment.ID] })
+	f.note("the rollout: %q", state)
+	if rerr == nil && state != fleet.Live {
+		f.fail("the job succeeded")
+	}
+	f.did["job "+state]++
+	f.complete(state)
+	f.check()
+}
+
+// troubles lets one to three things happen.
+func (f *crashedFleet) troubles() {
+	for range 1 + f.rng.IntN(3) {
+		time.Sleep(time.Duration(f.rng.IntN(1200)) * time.Millisecond)
+		f.trouble()
+	}
+}
+
+// complete pushes another version after a rollout that could not roll back every node.
+func (f *crashedFleet) complete(state string) {
 	if state == fleet.Incomplete {
 		f.commit("")
 		f.note("push %d, which nothing disturbs", f.version)
 		f.git("code", "push", "-q", "-f", f.url("project"), "HEAD:master")
 		f.live = f.version
 	}
-	f.check()
 }
 
-// verdict waits until the server has ended all that it does, and gives how the rollout of the newest version ended; "" if the deployment ended before it had one.
-func (f *crashedFleet) verdict() (state string) {
+// verdict waits until the server has ended all that it does, and gives how the rollout that is meant ended; "" if the deployment ended before it had one.
+func (f *crashedFleet) verdict(meant func(p *fleet.Progress) bool) (state string) {
 	f.t.Helper()
-	want := strings.TrimSpace(f.output("code", "git", "rev-parse", "HEAD"))
 	f.until("the hub still deploys", func() bool {
 		var doc struct {
 			Projects []struct {
@@ -397,7 +445,7 @@ func (f *crashedFleet) verdict() (state string) {
 			if !p.Complete() {
 				return false
 			}
-			if string(p.Deployment.Code) == want {
+			if meant(p) {
 				state = p.State
 			}
 		}
