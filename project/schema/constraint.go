@@ -3,6 +3,7 @@ package schema
 import (
 	"fmt"
 	"math/big"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -24,6 +25,9 @@ type Constraint struct {
 	pattern      *pyre.Regexp
 	expr         string
 }
+
+// leadingFlags are the flags of an expression of Python: (?i).
+var leadingFlags = regexp.MustCompile(`^(\(\?[aiLmsux]+\))+`)
 
 // The kinds.
 const (
@@ -226,8 +230,12 @@ func (r *reader) rule(f *Field, c *Constraint, at, n *saltyaml.Node) (err error)
 		if c.expr, err = r.text(n, c.Kind); err != nil {
 			return err
 		}
-		var syntax error
-		if c.pattern, syntax = pyre.Compile("(?:"+c.expr+`)\Z`, 0); syntax != nil {
+		_, syntax := pyre.Compile(c.expr, 0) // by itself: a)|(b is none, although it would be one in a group
+		if syntax == nil {
+			flags := leadingFlags.FindString(c.expr) // they apply to all of it, and stay in front of the group
+			c.pattern, syntax = pyre.Compile(flags+"(?:"+c.expr[len(flags):]+`)\Z`, 0)
+		}
+		if syntax != nil {
 			return r.bad(n, "it is not a regular expression: %s", syntax)
 		}
 	}

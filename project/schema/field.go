@@ -92,6 +92,8 @@ func (t Type) check(v any) string {
 	switch text, isText := v.(string); {
 	case v == nil:
 		return why + ", and has no value"
+	case t == Number && py.TypeName(v) == "float":
+		return why + " that is finite"
 	case isText && (t == Integer || t == Number) && isNumber(text), isText && t == Boolean && isBoolean(text):
 		return why + ", not a text: write it without quotes"
 	case t == String && (py.IsNumber(v) || py.TypeName(v) == "bool"):

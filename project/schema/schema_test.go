@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"math"
 	"math/big"
 	"strings"
 	"testing"
@@ -125,6 +126,27 @@ func TestInputsAreRefused(t *testing.T) {
 	in, err := ParseInputs("x", nil)
 	require.NoError(t, err)
 	require.Empty(t, in.Fields, "an empty file takes no inputs")
+}
+
+func TestAllowedPattern(t *testing.T) {
+	_, err := ParseInputs("x", []byte("a: {constraints: [{allowed_pattern: 'a)|(b'}]}"))
+	require.ErrorContains(t, err, "it is not a regular expression", "only a group around it makes it one")
+	_, err = ParseInputs("x", []byte("a: {constraints: [{allowed_pattern: '['}]}"))
+	require.ErrorContains(t, err, "position 0", "a position in what was written")
+	for _, c := range []struct{ pattern, value, want string }{
+		{"a|b", "b", ""},
+		{"a|b", "ab", "must match a|b"},
+		{"^a+$", "aa\n", "must match ^a+$"},
+		{"(?i)ab", "AB", ""},
+		{"(?i)ab", "ABC", "must match (?i)ab"},
+	} {
+		in, err := ParseInputs("x", []byte("a: {constraints: [{allowed_pattern: '"+c.pattern+"'}]}"))
+		require.NoError(t, err, c.pattern)
+		require.Equal(t, c.want, in.Fields[0].Check(c.value), c.pattern)
+	}
+	in, err := ParseInputs("x", []byte("a: number"))
+	require.NoError(t, err)
+	require.Equal(t, "must be a number that is finite", in.Fields[0].Check(math.NaN()))
 }
 
 // FuzzParseInputs: no text makes the parser panic; what it accepts checks any value without a
