@@ -50,6 +50,7 @@ crash: ## faults, kills and power cuts at every call, and a server killed everyw
 	CORPUS_GIT_CRASH_KILLS=$${CORPUS_GIT_CRASH_KILLS:-100} $(GO) test -count=1 -timeout 60m ./archive ./git/checkout ./procedures
 	$(GO) test ./cmd/corpus-git -run '^(TestCrash|TestPowerCut)$$' -count=1 -timeout 180m -v
 	$(GO) test -tags fleet ./cmd/corpus-git -run '^TestCrashFleet$$' -count=1 -timeout 600m -v
+	$(GO) test -tags fleet ./cluster -run '^TestCrashHubs$$' -count=1 -timeout 600m -v
 
 docs: build ## man pages, completions, generated references
 	$(BIN) docs --dir dist/docs

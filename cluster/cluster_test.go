@@ -90,7 +90,11 @@ func newWorld(t *testing.T) *world {
 // start follows, and leads when it is this hub's turn.
 func (h *hub) start() {
 	h.t.Helper()
-	ctx, cancel := context.WithCancel(h.t.Context())
+	require.NoError(h.t, h.open(h.t.Context()))
+}
+
+func (h *hub) open(parent context.Context) error {
+	ctx, cancel := context.WithCancel(parent)
 	h.stop, h.ended = cancel, make(chan struct{})
 	c, err := cluster.Open(ctx, cluster.Config{
 		Self: h.w.all[h.i], Hubs: h.w.all, Root: h.root, State: h.root.DefaultState(), Founder: h.i == 0,
@@ -99,7 +103,10 @@ func (h *hub) start() {
 			return h.w.servers.Connect(h.i, append(opts, nats.SetCustomDialer(h.cable))...)
 		},
 	})
-	require.NoError(h.t, err)
+	if err != nil {
+		cancel()
+		return err
+	}
 	h.c = c
 	go func() {
 		defer close(h.ended)
@@ -118,6 +125,7 @@ func (h *hub) start() {
 		h.lead, h.d = lead, d
 		h.w.led <- h
 	}()
+	return nil
 }
 
 // kill ends what a hub does, as a kill of its process would: nothing more is sent, and nothing recorded.

@@ -16,7 +16,7 @@ const (
 	// copyLimit is how many requests of hubs that copy are answered at a time.
 	copyLimit = 8
 	// listLimit is how many names an answer has.
-	listLimit = 500
+	listLimit = 400
 	// asking limits the wait for an answer, in which the leader may ship everything, or read a large file.
 	asking = time.Minute
 	// forgotten is how long nothing is heard of a hub that copies before it counts as gone.
@@ -39,6 +39,7 @@ type copyRequest struct {
 	Name  string `json:"name,omitempty"`
 	After string `json:"after,omitempty"`
 	At    int64  `json:"at,omitempty"`
+	Bare  bool   `json:"bare,omitempty"`
 }
 
 // copyPlace is a place in the log.
@@ -87,7 +88,7 @@ func (l *Leader) answers(data []byte) ([]byte, error) {
 		return l.place(replica.Scope{All: true}, func() { l.copies(r.Hub, false) })
 	case copyItems:
 		l.copies(r.Hub, true)
-		items, more, err := f.Items(r.Name, r.After, listLimit)
+		items, more, err := f.Items(r.Name, r.After, listLimit, r.Bare)
 		if err != nil {
 			return nil, err
 		}
@@ -222,8 +223,8 @@ func (r remote) place(ctx context.Context, op string) (p copyPlace, err error) {
 }
 
 // Items asks for the names in a folder.
-func (r remote) Items(ctx context.Context, folder, after string) ([]replica.Item, bool, error) {
-	b, err := r.ask(ctx, copyRequest{Op: copyItems, Name: folder, After: after})
+func (r remote) Items(ctx context.Context, folder, after string, bare bool) ([]replica.Item, bool, error) {
+	b, err := r.ask(ctx, copyRequest{Op: copyItems, Name: folder, After: after, Bare: bare})
 	if err != nil {
 		return nil, false, err
 	}

@@ -64,7 +64,9 @@ func (w *partWriter) send(flags byte) error {
 	l.mu.Unlock()
 	seq, err := l.c.log.Append(ctx, last, id(), w.buf)
 	if err != nil {
-		l.c.c.Log.Error().Err(err).Msg("this hub no longer leads")
+		if !l.ended() {
+			l.c.c.Log.Error().Err(err).Msg("this hub no longer leads")
+		}
 		l.lose(err)
 		w.err = ErrLost
 		return w.err

@@ -26,12 +26,19 @@ type Item struct {
 	Mtime  int64  `json:"mtime"`
 	Size   int64  `json:"size,omitempty"`
 	Target string `json:"target,omitempty"`
+	// Data is the content of a small file; an empty one has none.
+	Data []byte `json:"data,omitempty"`
 }
+
+const (
+	// inline is the size up to which a file is sent with the list that names it, and inlined how much of that a list has, in bytes.
+	inline, inlined = 8 << 10, 200 << 10
+)
 
 // Remote is the hub that is copied. fs.ErrNotExist means that something is not there, or no longer.
 type Remote interface {
-	// Items lists a folder: the names after one, "" for the first ones, in byte order. more reports whether there are others.
-	Items(ctx context.Context, folder, after string) (items []Item, more bool, err error)
+	// Items lists a folder: the names after one, "" for the first ones, in byte order, with the content of small files unless bare. more reports whether there are others.
+	Items(ctx context.Context, folder, after string, bare bool) (items []Item, more bool, err error)
 	// Sum returns the SHA-256 of a file.
 	Sum(ctx context.Context, name string) ([]byte, error)
 	// Part returns some bytes of a file from a place on, none at its end.
@@ -49,8 +56,8 @@ func (f Files) folderOf(name string) (string, error) {
 	return f.at(name), nil
 }
 
-// Items lists a folder for a hub that copies: at most limit names after one.
-func (f Files) Items(name, after string, limit int) (items []Item, more bool, err error) {
+// Items lists a folder for a hub that copies: at most limit names after one, with the content of small files unless bare.
+func (f Files) Items(name, after string, limit int, bare bool) (items []Item, more bool, err error) {
 	dir, err := f.folderOf(name)
 	if err != nil {
 		return nil, false, err
@@ -59,12 +66,13 @@ func (f Files) Items(name, after string, limit int) (items []Item, more bool, er
 	if err != nil {
 		return nil, false, err
 	}
+	data := 0
 	for _, base := range names {
 		full := name + "/" + base
 		if base <= after || !f.common(full) {
 			continue
 		}
-		if len(items) == limit {
+		if len(items) == limit || data > inlined {
 			return items, true, nil
 		}
 		st, err := f.FS.Lstat(f.at(full))
@@ -80,6 +88,17 @@ func (f Files) Items(name, after string, limit int) (items []Item, more bool, er
 			i.Kind = folder
 		case st.IsRegular():
 			i.Kind, i.Size = whole, st.Size
+			if st.Size <= inline && !bare {
+				i.Data, err = f.Part(full, 0, inline)
+				i.Size = int64(len(i.Data))
+				data += len(i.Data)
+			}
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return nil, false, err
+			}
 		case st.IsSymlink():
 			i.Kind = link
 			if i.Target, err = f.FS.Readlink(f.at(full)); err != nil {
@@ -126,18 +145,22 @@ func (f Files) Part(name string, at int64, n int) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(h, int64(n)))
 }
 
-// copiers is how many files are copied at a time.
+// copiers is how many files are copied at a time, and how many folders in addition.
 const copiers = 4
 
 // copier is one copy that is being made.
 type copier struct {
-	a     applier
-	r     Remote
-	slots chan struct{}
-	all   sync.WaitGroup
-	mu    sync.Mutex
-	err   error
+	Files
+	r Remote
+	// slots are those of files, walkers those of folders.
+	slots, walkers chan struct{}
+	all            sync.WaitGroup
+	mu             sync.Mutex
+	err            error
 }
+
+// one returns an applier for one thing, which is made durable with the whole file system.
+func (f Files) one() *applier { return &applier{Files: f, files: synced, dirs: map[string]bool{}} }
 
 // Copy makes what hubs have in common the same as on another hub, which goes on working meanwhile: what it changes is in the log, which is applied afterwards. Files that are the same here are not sent
 // again. The database must not be open. It is durable on return; after an error nothing here is of use until another attempt has succeeded.
@@ -145,19 +168,18 @@ func (f Files) Copy(ctx context.Context, r Remote) error {
 	if err := wal.RemoveLog(f.FS, f.State.Database()); err != nil {
 		return err
 	}
-	c := &copier{a: applier{Files: f, files: synced, dirs: map[string]bool{}}, r: r, slots: make(chan struct{}, copiers)}
+	c := &copier{Files: f, r: r, slots: make(chan struct{}, copiers), walkers: make(chan struct{}, copiers)}
 	c.start(ctx, Item{Name: DatabaseName, Kind: whole, Mode: 0o600, UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Size: -1})
 	for _, top := range tops() {
-		if err := c.folder(ctx, top); err != nil {
-			c.fail(err)
-		}
+		c.folder(ctx, top)
 	}
 	c.all.Wait()
 	if c.err != nil {
 		return c.err
 	}
-	c.a.files = synced + 1
-	return c.a.sync()
+	all := f.one()
+	all.files++
+	return all.sync()
 }
 
 func (c *copier) fail(err error) {
@@ -175,10 +197,10 @@ func (c *copier) failed() error {
 }
 
 // list returns everything in a folder of the other hub.
-func list(ctx context.Context, r Remote, name string) (all []Item, err error) {
+func list(ctx context.Context, r Remote, name string, bare bool) (all []Item, err error) {
 	for more, after := true, ""; more; {
 		var items []Item
-		if items, more, err = r.Items(ctx, name, after); err != nil {
+		if items, more, err = r.Items(ctx, name, after, bare); err != nil {
 			return nil, err
 		}
 		if len(items) == 0 {
@@ -189,42 +211,61 @@ func list(ctx context.Context, r Remote, name string) (all []Item, err error) {
 	return all, nil
 }
 
-// folder copies what is in a folder, and removes the rest.
-func (c *copier) folder(ctx context.Context, name string) error {
+// folder copies what is in a folder, and removes the rest; perhaps in the background.
+func (c *copier) folder(ctx context.Context, name string) {
+	do := func() {
+		if err := c.contents(ctx, name); err != nil {
+			c.fail(err)
+		}
+	}
+	select {
+	case c.walkers <- struct{}{}:
+		c.all.Go(func() {
+			defer func() { <-c.walkers }()
+			do()
+		})
+	default:
+		do()
+	}
+}
+
+func (c *copier) contents(ctx context.Context, name string) error {
 	if err := errors.Join(ctx.Err(), c.failed()); err != nil {
 		return err
 	}
-	items, err := list(ctx, c.r, name)
+	items, err := list(ctx, c.r, name, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if err := vfs.MkdirAll(c.a.FS, c.a.at(name), 0o755); err != nil {
+	if err := vfs.MkdirAll(c.FS, c.at(name), 0o755); err != nil {
 		return err
 	}
-	if err := c.a.prune(name, items); err != nil {
+	if err := c.prune(name, items); err != nil {
 		return err
 	}
 	for _, i := range items {
-		if !c.a.valid(i.Name) || path.Dir(i.Name) != name {
+		if !c.valid(i.Name) || path.Dir(i.Name) != name {
 			return errors.New("the other hub lists what hubs do not have in common")
 		}
 		switch i.Kind {
 		case folder:
-			if err := c.a.folder(c.a.at(i.Name), i.record()); err != nil {
+			if err := c.one().folder(c.at(i.Name), i.record()); err != nil {
 				return err
 			}
-			if err := c.folder(ctx, i.Name); err != nil {
-				return err
-			}
+			c.folder(ctx, i.Name)
 		case link:
-			if err := c.a.link(c.a.at(i.Name), i.record()); err != nil {
+			if err := c.one().link(c.at(i.Name), i.record()); err != nil {
 				return err
 			}
 		case whole:
-			c.start(ctx, i)
+			if i.Size > int64(len(i.Data)) {
+				c.start(ctx, i)
+			} else if err := c.inline(c.at(i.Name), i); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -262,6 +303,27 @@ func (f Files) prune(name string, items []Item) error {
 	return nil
 }
 
+// inline writes a file whose content is known, unless it is the same here.
+func (f Files) inline(p string, i Item) error {
+	one := f.one()
+	if st, err := f.FS.Lstat(p); err == nil && st.IsRegular() && st.Size == i.Size {
+		here, err := vfs.ReadFile(f.FS, p)
+		if err != nil {
+			return err
+		}
+		if string(here) == string(i.Data) {
+			return one.attributes(p, i.record())
+		}
+	}
+	if err := one.make(p, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, i.record(), func(h vfs.File) error {
+		_, err := h.Write(i.Data)
+		return err
+	}); err != nil {
+		return err
+	}
+	return one.place(p)
+}
+
 // start copies a file in the background.
 func (c *copier) start(ctx context.Context, i Item) {
 	c.slots <- struct{}{}
@@ -278,10 +340,10 @@ func (c *copier) file(ctx context.Context, i Item) error {
 	if err := errors.Join(ctx.Err(), c.failed()); err != nil {
 		return err
 	}
-	p := c.a.at(i.Name)
-	one := applier{Files: c.a.Files, files: synced, dirs: map[string]bool{}} // synced with the whole file system
-	if st, err := c.a.FS.Lstat(p); err == nil && st.IsRegular() && (st.Size == i.Size || i.Size < 0) {
-		here, err := c.a.Sum(i.Name)
+	p := c.at(i.Name)
+	one := c.one()
+	if st, err := c.FS.Lstat(p); err == nil && st.IsRegular() && (st.Size == i.Size || i.Size < 0) {
+		here, err := c.Sum(i.Name)
 		if err != nil {
 			return err
 		}
@@ -293,7 +355,7 @@ func (c *copier) file(ctx context.Context, i Item) error {
 			return one.attributes(p, i.record())
 		}
 	}
-	if err := vfs.MkdirAll(c.a.FS, filepath.Dir(p), 0o755); err != nil {
+	if err := vfs.MkdirAll(c.FS, filepath.Dir(p), 0o755); err != nil {
 		return err
 	}
 	err := one.make(p, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, i.record(), func(h vfs.File) error {
@@ -309,7 +371,7 @@ func (c *copier) file(ctx context.Context, i Item) error {
 		}
 	})
 	if err != nil {
-		_ = c.a.FS.Remove(temp(p))
+		_ = c.FS.Remove(temp(p))
 		return err
 	}
 	return one.place(p)
@@ -319,7 +381,7 @@ func (c *copier) file(ctx context.Context, i Item) error {
 func (f Files) Prune(ctx context.Context, r Remote) error {
 	var walk func(name string) error
 	walk = func(name string) error {
-		items, err := list(ctx, r, name)
+		items, err := list(ctx, r, name, true)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -134,7 +134,7 @@ func TestTheOtherHubHasTheSame(t *testing.T) {
 		require.NoFileExists(t, place(b, name))
 	}
 	r := rand.New(rand.NewPCG(3, 4))
-	for i := range 60 {
+	for i := range 40 {
 		same(change(t, a, d, r, common, i))
 	}
 	settle(t, a)

@@ -62,11 +62,22 @@ func Open(ctx context.Context, conn *nats.Conn) (*Log, error) {
 	return l, nil
 }
 
+// explained replaces errors of the client that say what it does and not what is the matter.
+func explained(err error) error {
+	switch {
+	case errors.Is(err, nats.ErrReconnectBufExceeded):
+		return fmt.Errorf("no NATS server of the hubs can be reached (%w)", err)
+	case errors.Is(err, nats.ErrNoResponders):
+		return fmt.Errorf("nothing answers at the NATS servers of the hubs (%w)", err)
+	}
+	return err
+}
+
 // retry calls f until it succeeds, has an error that is final, or ctx ends.
 func retry(ctx context.Context, f func(ctx context.Context) error, final func(error) bool) error {
 	for {
 		once, cancel := context.WithTimeout(ctx, try)
-		err := f(once)
+		err := explained(f(once))
 		cancel()
 		if err == nil || errors.Is(err, nats.ErrConnectionClosed) || final != nil && final(err) {
 			return err
@@ -126,7 +137,7 @@ func (l *Log) Read(ctx context.Context, seq uint64) (data []byte, at uint64, ok 
 		return nil, 0, false, nil
 	}
 	if err != nil {
-		return nil, 0, false, err
+		return nil, 0, false, explained(err)
 	}
 	return m.Data, m.Sequence, true, nil
 }
@@ -146,7 +157,7 @@ func (l *Log) State(ctx context.Context) (State, error) {
 	defer cancel()
 	info, err := l.js.StreamInfo(name, nats.Context(ctx))
 	if err != nil {
-		return State{}, err
+		return State{}, explained(err)
 	}
 	s := State{First: info.State.FirstSeq, Last: info.State.LastSeq, Bytes: info.State.Bytes}
 	if info.Cluster != nil {
@@ -222,7 +233,7 @@ func (l *Log) Hear(topic string, f func(data []byte)) (stop func(), err error) {
 func (l *Log) Ask(ctx context.Context, topic string, data []byte) ([]byte, error) {
 	m, err := l.conn.RequestWithContext(ctx, prefix+topic, data)
 	if err != nil {
-		return nil, err
+		return nil, explained(err)
 	}
 	return m.Data, nil
 }
