@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,6 +28,8 @@ type Hub struct {
 	Address string `json:"address"`
 	HostKey string `json:"host_key"`
 	Node    string `json:"node"`
+	// Others are the addresses of further hubs with the same state and the same key; the hub tells them.
+	Others []string `json:"others,omitempty"`
 	// NATS is the hub's NATS server; nil where the agent connects by ssh.
 	NATS *NATS `json:"nats,omitempty"`
 }
@@ -61,6 +64,24 @@ const (
 	longest = time.Minute
 	user    = "agent"
 )
+
+// dialAny connects to the first of the hubs that responds.
+func (a *Agent) dialAny(ctx context.Context) (c *ssh.Client, err error) {
+	for _, at := range append([]string{a.Hub.Address}, a.Hub.Others...) {
+		hub := a.Hub
+		hub.Address = at
+		var one error
+		if c, one = Dial(ctx, hub, a.Key); one == nil {
+			a.Log.Info().Str("hub", at).Str("node", hub.Node).Msg("connected to the hub")
+			return c, nil
+		}
+		err = errors.Join(err, one)
+		if fault.KindOf(one) == fault.Refused || ctx.Err() != nil {
+			break // one that responds speaks for all
+		}
+	}
+	return nil, err
+}
 
 // Dial connects to the ssh server of a hub; only the hub's key is accepted.
 func Dial(ctx context.Context, hub Hub, key ssh.Signer) (*ssh.Client, error) {
@@ -149,7 +170,7 @@ func (a *Agent) Run(ctx context.Context) {
 
 // connect serves one connection to its end; connected reports that the hub accepted it. The error is fault.Refused if the hub accepts no streams.
 func (a *Agent) connect(ctx context.Context) (connected bool, err error) {
-	c, err := Dial(ctx, a.Hub, a.Key)
+	c, err := a.dialAny(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -157,7 +178,6 @@ func (a *Agent) connect(ctx context.Context) (connected bool, err error) {
 	defer end()
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
-	a.Log.Info().Str("hub", a.Hub.Address).Str("node", a.Hub.Node).Msg("connected to the hub")
 	go func() {
 		_ = c.Wait() // the user of the session reports the reason
 		end()
@@ -234,13 +254,17 @@ func session(c *ssh.Client, gone <-chan struct{}) (*ssh.Session, error) {
 
 // publish tells the hub about this machine. A hub of an older release does not accept it.
 func (a *Agent) publish(c *ssh.Client, gone <-chan struct{}) error {
-	err := callHub(c, gone, "node publish "+a.Hub.Node, a.Hello())
+	answer, err := callHub(c, gone, "node publish "+a.Hub.Node, a.Hello())
 	var refused *ssh.ExitError
 	switch {
 	case errors.As(err, &refused):
 		a.Log.Warn().Str("hub", a.Hub.Address).Err(err).Msg("the hub does not take what this machine says of itself")
 	case err != nil:
 		return err
+	default:
+		if err := a.learnHubs(answer); err != nil {
+			return err
+		}
 	}
 	return a.Connected()
 }
@@ -256,25 +280,63 @@ func (a *Agent) Call(verb string, doc any) error {
 	if c == nil {
 		return fault.New(fault.Busy, "", "the hub %s is not connected", a.Hub.Address)
 	}
-	return callHub(c, gone, verb, doc)
+	_, err := callHub(c, gone, verb, doc)
+	return err
 }
 
-func callHub(c *ssh.Client, gone <-chan struct{}, verb string, doc any) error {
+// Published is what a hub answers to node publish over ssh.
+type Published struct {
+	// Hubs are the addresses of the ssh servers of all hubs that share the state; empty with one hub.
+	Hubs []string `json:"hubs"`
+}
+
+// maxHubs limits how many addresses of hubs an agent keeps.
+const maxHubs = 16
+
+// learnHubs keeps at which other addresses the hub is reached. One of an older release says nothing.
+func (a *Agent) learnHubs(answer []byte) error {
+	var said Published
+	if len(answer) == 0 || a.Learned == nil || json.Unmarshal(answer, &said) != nil || len(said.Hubs) == 0 || len(said.Hubs) > maxHubs {
+		return nil
+	}
+	var others []string
+	for _, at := range said.Hubs {
+		if _, _, err := net.SplitHostPort(at); err == nil && at != a.Hub.Address {
+			others = append(others, at)
+		}
+	}
+	if slices.Equal(others, a.Hub.Others) {
+		return nil
+	}
+	hub := a.Hub
+	hub.Others = others
+	if err := a.Learned(hub); err != nil {
+		return err
+	}
+	a.Hub = hub
+	a.Log.Info().Strs("hubs", others).Msg("the addresses of the hub have changed")
+	return nil
+}
+
+// maxAnswer limits what is kept of a hub's answer.
+const maxAnswer = 64 << 10
+
+func callHub(c *ssh.Client, gone <-chan struct{}, verb string, doc any) (answer []byte, err error) {
 	text, err := json.Marshal(doc)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s, err := session(c, gone)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer s.Close()
-	var said bytes.Buffer
-	s.Stdin, s.Stderr = bytes.NewReader(text), &said
+	var said, out bytes.Buffer
+	s.Stdin, s.Stdout, s.Stderr = bytes.NewReader(text), &out, &said
 	if err := s.Run(verb); err != nil {
-		return fmt.Errorf("the hub: %s: %w", printable.Text(firstLine(said.String(), err)), err)
+		return nil, fmt.Errorf("the hub: %s: %w", printable.Text(firstLine(said.String(), err)), err)
 	}
-	return nil
+	return out.Bytes()[:min(out.Len(), maxAnswer)], nil
 }
 
 // keepalive closes a connection whose hub no longer answers.

@@ -20,7 +20,7 @@ import (
 // nodes returns the session as the verbs about nodes see it.
 func (s *session) nodes() nodes.Session {
 	return nodes.Session{
-		Context: s.ctx, Fleet: s.b.Fleet, Access: s.b.Access, Caller: s.who.Identity, In: s.in, Out: s.out, HostKey: func() (string, error) { return s.b.Bundles.Key() }, Address: s.b.Address, NATS: s.b.NATS, Now: s.b.Now, Admin: s.admin, Local: s.local, Project: s.project, Audited: s.audited,
+		Context: s.ctx, Fleet: s.b.Fleet, Access: s.b.Access, Caller: s.who.Identity, In: s.in, Out: s.out, HostKey: func() (string, error) { return s.b.Bundles.Key() }, Address: s.b.Address, NATS: s.b.NATS, Hubs: s.b.Hubs.Addresses, Now: s.b.Now, Admin: s.admin, Local: s.local, Project: s.project, Audited: s.audited,
 		JSON: func() bool { return s.json }, JSONFlag: s.jsonFlag, Document: s.document, Printer: func() nodes.Printer { return lines{s.printer()} }, Exactly: exactly,
 		Group:    func(use, short string, subs ...*cobra.Command) *cobra.Command { return group(s, use, short, subs...) },
 		RunFlags: s.runFlags, Deploy: s.deploy, Cancel: s.cancel,

@@ -39,3 +39,15 @@ type Session struct {
 func New(state layout.State) Backend {
 	return Backend{State: state, Admission: &member.Admission{State: state}}
 }
+
+// Addresses returns the addresses of the ssh servers of the hubs that share their state; none before they do.
+func (b Backend) Addresses() (out []string, err error) {
+	l, err := member.Load(b.State)
+	if err != nil || !l.Formed {
+		return nil, err
+	}
+	for _, h := range l.Known() {
+		out = append(out, h.SSH)
+	}
+	return out, nil
+}

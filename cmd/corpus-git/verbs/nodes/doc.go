@@ -76,6 +76,8 @@ type Session struct {
 	Address func() string
 	// NATS is where agents connect over NATS; nil if they connect by ssh.
 	NATS *agent.NATS
+	// Hubs returns the addresses of the ssh servers of the hubs that share this one's state, with its own; none if it has no others.
+	Hubs func() ([]string, error)
 	Now  func() time.Time
 	// Admin refuses who is not an administrator, Local who is not on the machine, too; Project who lacks a right on a project, and gives its name.
 	Admin, Local func(verb, object string) error

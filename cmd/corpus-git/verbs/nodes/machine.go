@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"corpus-git/fleet"
+	"corpus-git/fleet/agent"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
@@ -48,7 +49,14 @@ func publish(s Session, node string) error {
 		return fault.New(fault.Refused, "", "the report of %s is not a JSON object of at most %d bytes", node, maxPublished)
 	}
 	said.Seen = s.Now()
-	return s.Fleet.RecordReport(s.Context, node, said)
+	if err := s.Fleet.RecordReport(s.Context, node, said); err != nil {
+		return err
+	}
+	hubs, err := s.Hubs()
+	if err != nil || len(hubs) == 0 {
+		return err
+	}
+	return json.NewEncoder(s.Out).Encode(agent.Published{Hubs: hubs})
 }
 
 func nodeKnownHosts(s Session) *cobra.Command {

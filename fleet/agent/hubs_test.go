@@ -1,0 +1,96 @@
+package agent
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/ssh"
+)
+
+// hubAt answers the verbs of one agent, of which node publish names the hubs.
+func hubAt(t *testing.T, l net.Listener, host ssh.Signer, hubs ...string) {
+	t.Helper()
+	answer, err := json.Marshal(Published{Hubs: hubs})
+	require.NoError(t, err)
+	cfg := &ssh.ServerConfig{PublicKeyCallback: func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) { return nil, nil }}
+	cfg.AddHostKey(host)
+	go func() {
+		nc, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_, chans, reqs, err := ssh.NewServerConn(nc, cfg)
+		if err != nil {
+			return
+		}
+		go ssh.DiscardRequests(reqs)
+		for n := range chans {
+			c, in, err := n.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				for r := range in {
+					_ = r.Reply(true, nil)
+					if strings.Contains(string(r.Payload), "node publish") {
+						_, _ = c.Write(answer)
+						_, _ = c.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{}))
+						_ = c.Close()
+					}
+				}
+			}()
+		}
+	}()
+}
+
+// An agent whose first hub is gone connects to another one, which has the same key, and keeps what it says of further ones.
+func TestAnotherHub(t *testing.T) {
+	key := func(n byte) ssh.Signer {
+		seed := make([]byte, ed25519.SeedSize)
+		seed[0] = n
+		s, err := ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(seed))
+		require.NoError(t, err)
+		return s
+	}
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, gone.Close())
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	first, second := gone.Addr().String(), l.Addr().String()
+	hubAt(t, l, key(1), first, second, "hub3:2222", "no address")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var learned []Hub
+	a := &Agent{
+		Hub: Hub{Address: first, Others: []string{second}, HostKey: PublicLine(key(1)), Node: "web1"}, Key: key(2), Log: zerolog.Nop(), Hello: func() any { return struct{}{} },
+		Learned: func(h Hub) error {
+			learned = append(learned, h)
+			return nil
+		},
+		Connected: func() error {
+			stop()
+			return nil
+		},
+	}
+	a.Run(ctx)
+	require.Len(t, learned, 1)
+	require.Equal(t, []string{second, "hub3:2222"}, learned[0].Others)
+	require.Equal(t, first, learned[0].Address)
+
+	// One with another key is no hub of this agent.
+	l2, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l2.Close()
+	hubAt(t, l2, key(3))
+	a.Hub.Others = []string{l2.Addr().String()}
+	_, err = a.dialAny(t.Context())
+	require.ErrorContains(t, err, "host key mismatch")
+}
