@@ -24,19 +24,9 @@ func (e *Env) Basis(ctx context.Context) (b approval.Basis, err error) {
 	if b.Recipe, err = resume.Files(e.Prepared.recipe); err != nil {
 		return b, err
 	}
-	if err := others.Read(e.Prepared.others, recipe.TextsOf(e.Prepared.recipe)); err != nil {
+	read, err := others.Digests(e.Prepared.others, recipe.TextsOf(e.Prepared.recipe), nil)
+	if err != nil {
 		return b, err
-	}
-	var read []string
-	for _, r := range others.Used(e.Prepared.others) {
-		if _, nothing := r.FS.(others.Nothing); nothing {
-			continue
-		}
-		sum, err := resume.Files(r.FS)
-		if err != nil {
-			return b, err
-		}
-		read = append(read, r.Mount+" "+sum)
 	}
 	b.Others = strings.Join(read, "\n")
 	cfg := e.Prepared.Cfg.Dict()

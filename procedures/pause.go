@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"corpus-git/internal/fault"
+	"corpus-git/procedures/others"
 	"corpus-git/procedures/outfile"
 	"corpus-git/procedures/recipe"
 	"corpus-git/procedures/resume"
@@ -57,6 +58,9 @@ func (e *Env) pausedAt(step, wait string, ended bool, so func() sls.Done) (p res
 		return p, nil
 	}
 	p.Install, p.Begun, p.Timings, p.Tests, p.Since = e.installing, e.running.begun, e.Timings, e.wrote.tests, e.Since
+	if p.Others, err = others.Digests(e.Prepared.others, recipe.TextsOf(e.Prepared.recipe), nil); err != nil {
+		return p, err
+	}
 	if err = e.Undo.Keep(); err == nil {
 		_, err = e.SyncWritten()
 	}
@@ -110,7 +114,14 @@ func (e *Env) Continue(was resume.Paused) error {
 	if err != nil {
 		return fault.New(fault.Internal, "compare with what was recorded", "%w", err)
 	}
-	differs := resume.Differences(was.Point, now)
+	other, err := others.Changed(e.Prepared.others, was.Others)
+	if err != nil {
+		return fault.New(fault.Internal, "compare with what was recorded", "%w", err)
+	}
+	differs := append(resume.Differences(was.Point, now), other...)
+	if e.Deployment.Approval != nil {
+		e.CloseRecipes()
+	}
 	if now.Tree != was.Tree {
 		if names := resume.Changed(e.Paths.Live(), was.At); len(names) > 0 {
 			differs = append(differs, "changed since: "+strings.Join(names, ", "))

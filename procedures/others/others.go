@@ -16,6 +16,7 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/layout"
 	"corpus-git/procedures/recipe"
+	"corpus-git/procedures/resume"
 	"corpus-git/project"
 	"corpus-git/sls/fileroot"
 )
@@ -149,6 +150,47 @@ func Read(roots fileroot.Roots, texts []string) error {
 
 func (o *other) mentioned(text string) bool {
 	return strings.Contains(text, layout.ProjectsNamespace+"/"+o.name.String()) || strings.Contains(text, layout.ProjectsNamespace+"."+o.name.String())
+}
+
+// Digests reads the recipes that are mentioned in some texts (see Read), and those of the given mounts, and returns the mount and the digest of each
+// recipe that was read so far.
+func Digests(roots fileroot.Roots, texts, mounts []string) (out []string, err error) {
+	if err := Read(roots, texts); err != nil {
+		return nil, err
+	}
+	for _, r := range roots {
+		if o, ok := r.FS.(*other); ok && slices.Contains(mounts, r.Mount) {
+			if _, err := o.once(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, r := range Used(roots) {
+		if _, nothing := r.FS.(Nothing); nothing {
+			continue
+		}
+		sum, err := resume.Files(r.FS)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, r.Mount+" "+sum)
+	}
+	return out, nil
+}
+
+// Changed names the recipes that are no longer as Digests returned them.
+func Changed(roots fileroot.Roots, was []string) (differs []string, err error) {
+	mounts := make([]string, len(was))
+	for i, o := range was {
+		mounts[i], _, _ = strings.Cut(o, " ")
+	}
+	now, err := Digests(roots, nil, mounts)
+	for i, o := range was {
+		if !slices.Contains(now, o) {
+			differs = append(differs, "the recipe of another project has changed: "+mounts[i])
+		}
+	}
+	return differs, err
 }
 
 // Close refuses from now on the recipes of roots that have not been read yet.

@@ -30,6 +30,8 @@ type Paused struct {
 	Written string `json:"written,omitempty"`
 	// Since are the deployments whose changes outside of the tree were undone before the steps.
 	Since []project.ID `json:"since,omitempty"`
+	// Others are the recipes of other projects that were read: the mount and the digest of each.
+	Others []string `json:"others,omitempty"`
 	// Install and Begun are when the steps, and this step, began. Timings and Tests are what is recorded of the steps so far.
 	Install time.Time        `json:"install"`
 	Begun   time.Time        `json:"begun"`
