@@ -48,6 +48,9 @@ func stateSkipped(state layout.State, p string) bool {
 	if rel, err := filepath.Rel(state.Path(), state.JetStream()); err == nil && (p == rel || strings.HasPrefix(p, rel+"/")) {
 		return true // the log that several hubs share: a restored hub gets it from the others
 	}
+	if filepath.Join(state.Path(), p) == state.ClusterPosition() { // a restored hub has to copy
+		return true
+	}
 	return strings.HasPrefix(top, filepath.Base(state.Database())) || strings.HasPrefix(top, filepath.Base(state.ServerLog())) || strings.HasPrefix(top, ".tmp-")
 }
 

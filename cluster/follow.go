@@ -138,6 +138,7 @@ func (f *follower) unusable(ctx context.Context, p position) (uint64, error) {
 	}
 	s, err := c.log.State(ctx)
 	if err != nil {
+		f.since = time.Now() // nor can any other hub lead
 		return 0, err
 	}
 	if s.First > s.Last { // nobody has led yet
@@ -156,7 +157,8 @@ func (f *follower) unusable(ctx context.Context, p position) (uint64, error) {
 		return 0, err
 	}
 	// It may have been killed before it recorded that it led again.
-	if mine := m.begin != nil && m.begin.Hub == c.c.Self.Name; m.epoch != p.Epoch && !mine {
+	mine := m.begin != nil && m.begin.Hub == c.c.Self.Name && m.epoch == p.Epoch+1
+	if m.epoch != p.Epoch && !mine {
 		return 0, fmt.Errorf("%w: another hub has led since", errCopy)
 	}
 	return f.lead(ctx, s.Last, m.epoch, true)
