@@ -325,8 +325,11 @@ func (r *Rollout) apply(ctx context.Context, s PlanStage, m Member) error {
 		o := r.order(m)
 		o.Run, o.Exports = run, exports
 		out, err = r.Nodes.Apply(ctx, r.Known[m.Name], o, func(e event.Event) {
-			if e.Kind == event.Failure && first.Text == "" {
+			switch {
+			case e.Kind == event.Failure && first.Text == "":
 				first = e
+			case e.Kind == event.Waiting && e.Procedure == Procedure:
+				r.Emit(event.Event{Kind: event.Note, Text: e.Text})
 			}
 		})
 		if cause := context.Cause(ctx); err != nil && cause != nil {

@@ -25,7 +25,9 @@ type Node struct {
 	// Root is the root directory there, ""> for the program's default.
 	Root string `json:"root,omitempty"`
 	// Drained nodes are skipped by rollouts.
-	Drained bool      `json:"drained,omitempty"`
+	Drained bool `json:"drained,omitempty"`
+	// Slots is how many projects are deployed there at the same time, 0 for no limit.
+	Slots   int       `json:"slots,omitempty"`
 	Added   time.Time `json:"added"`
 	AddedBy string    `json:"added_by,omitempty"`
 	// Release and Facts are what the node reported when it was last reached, at Seen.
@@ -57,6 +59,7 @@ func Open(ctx context.Context, d *sql.DB) (*Store, error) {
 		`CREATE TABLE jobs (project TEXT NOT NULL, name TEXT NOT NULL, revision INTEGER NOT NULL, text TEXT NOT NULL, added INTEGER NOT NULL, added_by TEXT NOT NULL,
 			PRIMARY KEY (project, name, revision)) WITHOUT ROWID`,
 		`CREATE TABLE assigned (project TEXT PRIMARY KEY, node TEXT NOT NULL) WITHOUT ROWID`,
+		`ALTER TABLE nodes ADD COLUMN slots INTEGER NOT NULL DEFAULT 0`,
 	})
 }
 
@@ -86,12 +89,12 @@ func (s *Store) Add(ctx context.Context, n Node) error {
 }
 
 // nodeColumns are the columns that scanNode reads.
-const nodeColumns = `name, target, options, root, drained, added, added_by, said`
+const nodeColumns = `name, target, options, root, drained, added, added_by, said, slots`
 
 func scanNode(row interface{ Scan(to ...any) error }) (n Node, err error) {
 	var options, said string
 	var added int64
-	if err := row.Scan(&n.Name, &n.Target, &options, &n.Root, &n.Drained, &added, &n.AddedBy, &said); err != nil {
+	if err := row.Scan(&n.Name, &n.Target, &options, &n.Root, &n.Drained, &added, &n.AddedBy, &said, &n.Slots); err != nil {
 		return n, err
 	}
 	var s NodeReport
@@ -195,6 +198,17 @@ func (s *Store) Drain(ctx context.Context, name string, drained bool) (changed b
 		return false, err
 	}
 	_, err = s.db.ExecContext(ctx, `UPDATE nodes SET drained = ? WHERE name = ?`, drained, name)
+	return true, err
+}
+
+// SetSlots limits how many projects are deployed to a node at the same time, from the next rollouts on; 0 is no limit. changed reports whether the limit changed. It
+// is durable on return.
+func (s *Store) SetSlots(ctx context.Context, name string, slots int) (changed bool, err error) {
+	n, err := s.Get(ctx, name)
+	if err != nil || n.Slots == slots {
+		return false, err
+	}
+	_, err = s.db.ExecContext(ctx, `UPDATE nodes SET slots = ? WHERE name = ?`, slots, name)
 	return true, err
 }
 

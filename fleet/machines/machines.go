@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	"corpus-git/fleet"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/project"
@@ -59,7 +61,10 @@ type Fleet struct {
 
 	mu     sync.Mutex
 	active map[project.Name]*fleet.Rollout
-	links  map[string]*pool
+	// busy counts what is deployed to each node that has slots; freed is closed when one of them ends.
+	busy  map[string]int
+	freed chan struct{}
+	links map[string]*pool
 	// reports keeps facts from being set for a node that is being removed. recorded are the last reports that were recorded by this process, whose facts are kept.
 	reports  sync.Mutex
 	recorded map[string]recorded
@@ -312,6 +317,13 @@ func (r *machines) Fetch(ctx context.Context, n fleet.Node, o fleet.Order) error
 // Apply implements fleet.Nodes.
 func (r *machines) Apply(ctx context.Context, n fleet.Node, o fleet.Order, show func(event.Event)) (fleet.Outcome, error) {
 	var out fleet.Outcome
+	free, err := r.slot(ctx, n, func() {
+		show(event.Event{Kind: event.Waiting, Procedure: fleet.Procedure, Text: fmt.Sprintf("%s: waiting, as it takes %s at the same time", n.Name, humanize.Plural(n.Slots, "project"))})
+	})
+	if err != nil {
+		return out, err
+	}
+	defer free()
 	f, err := r.apply(ctx, n, o, remote.Apply{Show: func(e event.Event) error { out.Changed += e.Changed; show(e); return nil }}, nil)
 	out.Result = resultOf(f)
 	return out, err

@@ -15,6 +15,8 @@ type Node struct {
 	SSHOptions []string `json:"ssh_options,omitempty"`
 	Root       string   `json:"root,omitempty"`
 	Drained    bool     `json:"drained,omitempty"`
+	// Slots is how many projects are deployed there at the same time; absent for no limit.
+	Slots int `json:"slots,omitempty"`
 	// Connected reports, of an agent, that it is connected now.
 	Connected bool      `json:"connected,omitempty"`
 	Added     time.Time `json:"added"`

@@ -229,6 +229,10 @@ func (m machines) Remove(ctx context.Context, name string) error {
 	return m.r.do(func() error { return m.Fleet.Remove(ctx, name) })
 }
 
+func (m machines) SetSlots(ctx context.Context, name string, slots int) (bool, error) {
+	return with(m.r, func() (bool, error) { return m.Fleet.SetSlots(ctx, name, slots) })
+}
+
 func (m machines) Drain(ctx context.Context, name string, drained bool) (bool, error) {
 	return with(m.r, func() (bool, error) { return m.Fleet.Drain(ctx, name, drained) })
 }

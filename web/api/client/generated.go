@@ -597,6 +597,7 @@ type Node struct {
 	Release    string            `json:"release,omitzero"`
 	Root       string            `json:"root,omitzero"`
 	Seen       time.Time         `json:"seen,omitzero"`
+	Slots      int64             `json:"slots,omitzero"`
 	SSH        string            `json:"ssh,omitzero"`
 	SSHOptions []string          `json:"ssh_options,omitzero"`
 }

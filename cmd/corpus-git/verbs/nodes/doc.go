@@ -25,6 +25,7 @@ type Fleet interface {
 	Remove(ctx context.Context, name string) error
 	// Drain leaves a node out of rollouts, or takes it in again.
 	Drain(ctx context.Context, name string, drained bool) (changed bool, err error)
+	SetSlots(ctx context.Context, name string, slots int) (changed bool, err error)
 	// Assign makes a node that on which a project without a nodes.yaml runs; "" is none.
 	Assign(ctx context.Context, of project.Name, node string) (changed bool, err error)
 	// History returns the rollouts of a project, of all for "", the newest first.

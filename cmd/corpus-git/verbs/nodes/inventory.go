@@ -24,7 +24,7 @@ func inventory(s Session, list []fleet.Node) ([]status.Node, error) {
 	out := make([]status.Node, len(list))
 	for i, n := range list {
 		d := status.Node{
-			Name: n.Name, Agent: n.Agent, SSH: n.Target, SSHOptions: n.Options, Root: n.Root, Drained: n.Drained, Connected: n.Agent && s.Fleet.Connected(n.Name), Added: n.Added, AddedBy: n.AddedBy,
+			Name: n.Name, Agent: n.Agent, SSH: n.Target, SSHOptions: n.Options, Root: n.Root, Drained: n.Drained, Slots: n.Slots, Connected: n.Agent && s.Fleet.Connected(n.Name), Added: n.Added, AddedBy: n.AddedBy,
 			Release: n.Release, Addresses: addresses(n.Facts), Facts: n.Facts, Seen: n.Seen, HostKeys: n.HostKeys,
 		}
 		for _, u := range uses[n.Name] {

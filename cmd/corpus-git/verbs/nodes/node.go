@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 	"corpus-git/fleet"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
 	"corpus-git/internal/printable"
 	"corpus-git/project/status"
 )
@@ -22,7 +24,7 @@ func NodeCommand(s Session) *cobra.Command {
 		Long: "A project whose pillar contains nodes.yaml is deployed to the machines it names, each with its own pipeline (docs/guide/nodes.md). Administrators\n" +
 			"register the machines here. The server connects to them by ssh, as its own user.",
 	}
-	c.AddCommand(nodeAdd(s), nodeList(s), nodeShow(s), nodeDrain(s, true), nodeDrain(s, false), nodeRemove(s), nodeAssign(s), nodeUnassign(s), nodeToken(s), nodeCloudInit(s), nodeUpgrade(s), nodeKnownHosts(s), nodeJoin(s), nodeAttach(s), nodePublish(s))
+	c.AddCommand(nodeAdd(s), nodeList(s), nodeShow(s), nodeDrain(s, true), nodeDrain(s, false), nodeSlots(s), nodeRemove(s), nodeAssign(s), nodeUnassign(s), nodeToken(s), nodeCloudInit(s), nodeUpgrade(s), nodeKnownHosts(s), nodeJoin(s), nodeAttach(s), nodePublish(s))
 	return c
 }
 
@@ -87,6 +89,9 @@ func nodeList(s Session) *cobra.Command {
 				if n.Drained {
 					drained = "  drained"
 				}
+				if n.Slots > 0 {
+					drained = "  " + humanize.Plural(n.Slots, "slot") + drained
+				}
 				p.Line("%-20s %-30s %-12s %s%s", n.Name, printable.Text(connection(n)), printable.Text(version), cmp.Or(printable.Text(roles(n)), "-"), drained)
 			}
 			return p.Err()
@@ -130,6 +135,9 @@ func show(p Printer, n status.Node) error {
 		p.Line("root     %s", printable.Text(n.Root))
 	}
 	p.Line("drained  %t", n.Drained)
+	if n.Slots > 0 {
+		p.Line("slots    %d", n.Slots)
+	}
 	p.Line("added    %s by %s", n.Added.Format(timeFormat), n.AddedBy)
 	if !n.Seen.IsZero() {
 		p.Line("seen     %s, with corpus-git %s", n.Seen.Format(timeFormat), printable.Text(n.Release))
@@ -170,6 +178,37 @@ func nodeDrain(s Session, drained bool) *cobra.Command {
 				already = "already"
 			}
 			p.Line("%s is %s %s", args[0], already, is)
+			return p.Err()
+		},
+	}
+}
+
+func nodeSlots(s Session) *cobra.Command {
+	return &cobra.Command{
+		Use: "slots NAME N", Short: "Limit how many projects are deployed to a node at the same time",
+		Long: "From the next rollouts on, at most N projects are deployed to the node at the same time; others wait. 0 removes the limit.",
+		Args: s.Exactly("NAME", "N"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := s.Admin("node slots", args[0]); err != nil {
+				return err
+			}
+			n, err := strconv.ParseUint(args[1], 10, 15)
+			if err != nil {
+				return fault.New(fault.Usage, "node slots", "%q is not a number of projects", args[1])
+			}
+			changed, err := s.Fleet.SetSlots(s.Context, args[0], int(n))
+			if err := s.Audited(audit.Entry{Action: "node slots", Object: args[0], Detail: args[1]}, err); err != nil {
+				return err
+			}
+			p := s.Printer()
+			switch {
+			case !changed:
+				p.Line("unchanged: %s", args[0])
+			case n == 0:
+				p.Line("%s has no limit now", args[0])
+			default:
+				p.Line("%s takes %s at the same time", args[0], humanize.Plural(n, "project"))
+			}
 			return p.Err()
 		},
 	}
