@@ -30,7 +30,16 @@ class CallbackModule(CallbackBase):
         out.update((k, v) for k, v in more.items() if v not in (None, ''))
         print(json.dumps(out), flush=True)
 
-    def _end(self, result, status, ignored=False):
+    def _rescued(self, task):
+        """Whether a failure of the task is handled by the rescue section of a block around it."""
+        child, parent = task, getattr(task, '_parent', None)
+        while parent is not None:
+            if getattr(parent, 'rescue', None) and any(t._uuid == child._uuid for t in parent.block):
+                return True
+            child, parent = parent, getattr(parent, '_parent', None)
+        return False
+
+    def _end(self, result, status, passed=''):
         r, task = result._result, result._task
         if r.get('censored'):
             return self._say(task, status=status, comment=str(r['censored']))
@@ -44,8 +53,8 @@ class CallbackModule(CallbackBase):
             comment = '\n'.join(str(p).strip() for p in parts if p)
         else:
             comment = r.get('skip_reason') if status == 'skipped' else r.get('msg')
-            if ignored:
-                comment = 'failed, ignored (ignore_errors): %s' % (r.get('msg') or '')
+            if passed:
+                comment = 'failed, %s: %s' % (passed, r.get('msg') or '')
             if not isinstance(comment, str):
                 comment = None
         diffs = [d for part in [r] + list(r.get('results') or []) if isinstance(part, dict) for d in self._diffs(part)]
@@ -69,8 +78,9 @@ class CallbackModule(CallbackBase):
         self._end(result, 'changed' if result._result.get('changed') else 'ok')
 
     def v2_runner_on_failed(self, result, ignore_errors=False):
-        if ignore_errors:
-            return self._end(result, 'changed' if result._result.get('changed') else 'ok', ignored=True)
+        passed = 'ignored (ignore_errors)' if ignore_errors else 'rescued' if self._rescued(result._task) else ''
+        if passed:
+            return self._end(result, 'changed' if result._result.get('changed') else 'ok', passed)
         return self._end(result, 'failed')
 
     def v2_runner_on_unreachable(self, result):
