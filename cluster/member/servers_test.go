@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"net"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"corpus-git/cluster"
@@ -97,6 +99,40 @@ func until(t *testing.T, f func(ctx context.Context) error) {
 		return err == nil
 	}, 2*time.Minute, 50*time.Millisecond)
 	require.NoError(t, err)
+}
+
+// The founder leads the cluster that its list describes, over the connections of Connect, and ships what changes.
+func TestTheFounderLeads(t *testing.T) {
+	a := founder(t)
+	own := local(t, "hub1")
+	states := []layout.State{a.State, joins(t, a, own, local(t, "hub2")), joins(t, a, own, local(t, "hub3"))}
+	learns(t, a, states[1:]...)
+	for _, state := range states {
+		_, _, err := Configure(state)
+		require.NoError(t, err)
+		runs(t, state)
+	}
+	l, err := Load(a.State)
+	require.NoError(t, err)
+	dial, err := Connect(a.State)
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	c, err := cluster.Open(ctx, cluster.Config{Self: l.Hubs[0].Hub, Hubs: l.Known(), Connect: dial, Root: layout.Root(t.TempDir()), State: a.State, Founder: true, Log: zerolog.Nop()})
+	require.NoError(t, err)
+	defer c.Close()
+	epoch, err := c.Follow(ctx)
+	require.NoError(t, err)
+	require.NotZero(t, epoch)
+	lead, err := c.Lead(ctx)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(a.State.Path(), "bundle_signers"), make([]byte, 3<<20), 0o600))
+	require.NoError(t, lead.Barrier(ctx, ""))
+	all, err := c.Status(ctx)
+	require.NoError(t, err)
+	require.Len(t, all, Size)
+	require.Equal(t, cluster.Leads, all[0].Does)
+	require.NoError(t, lead.Close(ctx))
 }
 
 // Three hubs that have joined have a log in common. One that is lost is removed, and replaced by another machine, which gets its part of the log.

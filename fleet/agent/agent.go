@@ -272,13 +272,13 @@ func (a *Agent) publish(c *ssh.Client, gone <-chan struct{}) error {
 // Call runs a verb of the hub, with a document as its input. An error is one of the connection, or the hub's answer.
 func (a *Agent) Call(verb string, doc any) error {
 	a.mu.Lock()
-	c, gone, over := a.conn, a.gone, a.nats
+	c, gone, over, at := a.conn, a.gone, a.nats, a.Hub.Address
 	a.mu.Unlock()
 	if over != nil {
 		return callNATS(over, strings.Fields(verb), doc)
 	}
 	if c == nil {
-		return fault.New(fault.Busy, "", "the hub %s is not connected", a.Hub.Address)
+		return fault.New(fault.Busy, "", "the hub %s is not connected", at)
 	}
 	_, err := callHub(c, gone, verb, doc)
 	return err
@@ -292,6 +292,13 @@ type Published struct {
 
 // maxHubs limits how many addresses of hubs an agent keeps.
 const maxHubs = 16
+
+// set is called by Run only, which reads Hub without the lock.
+func (a *Agent) set(hub Hub) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.Hub = hub
+}
 
 // learnHubs keeps at which other addresses the hub is reached. One of an older release says nothing.
 func (a *Agent) learnHubs(answer []byte) error {
@@ -313,7 +320,7 @@ func (a *Agent) learnHubs(answer []byte) error {
 	if err := a.Learned(hub); err != nil {
 		return err
 	}
-	a.Hub = hub
+	a.set(hub)
 	a.Log.Info().Strs("hubs", others).Msg("the addresses of the hub have changed")
 	return nil
 }

@@ -178,7 +178,7 @@ func (a *Agent) learn(said NATS) error {
 	if err := a.Learned(hub); err != nil {
 		return err
 	}
-	a.Hub = hub
+	a.set(hub)
 	a.Log.Info().Str("hub", said.URL).Msg("the addresses of the hub have changed")
 	return nil
 }
