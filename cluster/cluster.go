@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -205,7 +207,20 @@ func (c *Cluster) Leader() (h Hub, epoch uint64, ok bool) {
 	return c.heard.Hub, c.heard.Epoch, !c.heardAt.IsZero() && time.Since(c.heardAt) < quiet
 }
 
-// Status returns what is known of each hub, in the order of Config.Hubs.
+// names returns the names of all hubs: those of Config.Hubs, and those that have joined since and are heard. The caller holds mu.
+func (c *Cluster) names() (names []string) {
+	for _, h := range c.c.Hubs {
+		names = append(names, h.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.reports)) {
+		if !slices.Contains(names, name) && time.Since(c.reports[name].Seen) < unreachable {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Status returns what is known of each hub: those of Config.Hubs in their order, then those that have joined since.
 func (c *Cluster) Status(ctx context.Context) ([]Status, error) {
 	s, err := c.log.State(ctx)
 	c.mu.Lock()
@@ -215,16 +230,16 @@ func (c *Cluster) Status(ctx context.Context) ([]Status, error) {
 	}
 	var out []Status
 	now := time.Now()
-	for _, h := range c.c.Hubs {
-		r := c.reports[h.Name]
-		r.Name = h.Name
+	for _, name := range c.names() {
+		r := c.reports[name]
+		r.Name = name
 		switch {
-		case h.Name == c.c.Self.Name:
+		case name == c.c.Self.Name:
 			r.Does, r.Applied, r.Seen = c.does, c.pos.Applied, now
 			if c.leader != nil {
 				r.Applied = s.Last
 			}
-		case h.Name == c.heard.Hub.Name && now.Sub(c.heardAt) < unreachable:
+		case name == c.heard.Hub.Name && now.Sub(c.heardAt) < unreachable:
 			r.Does, r.Applied, r.Seen = Leads, s.Last, c.heardAt
 		case now.Sub(r.Seen) >= unreachable:
 			r.Does = Unreachable

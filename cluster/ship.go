@@ -164,10 +164,10 @@ func (l *Leader) stepDown(ctx context.Context) {
 func (l *Leader) shorten(ctx context.Context, s stream.State) {
 	need, reached := s.Last, s.Last // what all hubs need, and what those need that were heard
 	l.c.mu.Lock()
-	for _, h := range l.c.c.Hubs {
-		r, known := l.c.reports[h.Name]
+	for _, name := range l.c.names() {
+		r, known := l.c.reports[name]
 		switch {
-		case h.Name == l.c.c.Self.Name:
+		case name == l.c.c.Self.Name:
 			continue
 		case !known:
 			need = 0
