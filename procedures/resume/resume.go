@@ -99,7 +99,11 @@ func Compare(was, now Point) error {
 	if len(differs) == 0 {
 		return nil
 	}
-	return fault.New(fault.Refused, "", "cannot resume %s: %s", was.ID.Short(), strings.Join(differs, "; ")).WithHint("deploy without resume: all steps run again")
+	hint := "deploy without resume: all steps run again"
+	if was.Code != now.Code || was.Pillar != now.Pillar { // deploy is for the commits on the branches, which a failed push did not move
+		hint = "a push of the commit that failed resumes it:  git push -o resume … ; without resume all steps run again"
+	}
+	return fault.New(fault.Refused, "", "cannot resume %s: %s", was.ID.Short(), strings.Join(differs, "; ")).WithHint("%s", hint)
 }
 
 // Differences names everything in which now differs from was.
