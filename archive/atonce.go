@@ -45,7 +45,7 @@ var errNotAtOnce = errors.New("it can't be packed at once")
 // packsAtOnce reports whether Make writes the archive as files at once: there is no spare tree that has most of it, and packing takes less
 // time than copying. dev is the file system of the archives.
 func (m *making) packsAtOnce(entries []tree.Entry, p *tree.Plan, dev uint64) bool {
-	if m.s.cfg.NoSpare || p.Copies <= p.Kept || !m.s.manySmall(count(entries)) {
+	if !m.s.cfg.Files && (m.s.cfg.NoSpare || p.Copies <= p.Kept || !m.s.manySmall(count(entries))) {
 		return false
 	}
 	uid, gid := m.s.cfg.User()

@@ -48,6 +48,25 @@ func TestARollbackUnpacksWhatWasPackedAtOnce(t *testing.T) {
 	s.requireNoLeftovers()
 }
 
+// Where other machines have copies of the archives, each is files, however small the tree, and there is no spare tree.
+func TestFilesForOtherMachines(t *testing.T) {
+	s := newSite(t)
+	s.use(archive.Config{Reserve: noReserve, Files: true})
+	for i := range 3 {
+		s.write("one", fmt.Sprint(i))
+		was := snapshot(t, s.live(""))
+		a := s.make()
+		s.requirePacked(a)
+		require.NoDirExists(t, filepath.Join(a.Path, "project"))
+		s.write("one", "broken")
+		got, err := s.s.Rollback(context.Background(), a.ID)
+		require.NoError(t, err)
+		require.True(t, got.Proof.Exact(), "%v", got.Proof.Differences)
+		requireSame(t, was, snapshot(t, s.live("")))
+		settle()
+	}
+}
+
 // The verdict of a deployment ends the reservation, in either way in which it is recorded.
 func TestTheReservationEndsWithTheVerdict(t *testing.T) {
 	s, _ := burstSite(t, 1)

@@ -48,6 +48,8 @@ type Config struct {
 	Reserve Reserve
 	// NoSpare keeps no spare tree: each archive is copied in full, and the disk holds one tree less.
 	NoSpare bool
+	// Files has Make write the trees as files wherever it can, whatever takes less time: other machines have copies of the archives, and could not exchange a folder. It includes NoSpare.
+	Files bool
 	// AtOnce is the least number of files of a tree that Make packs at once if there is no spare tree; 0 is 200: below that copying takes no
 	// longer.
 	AtOnce int64
@@ -92,6 +94,7 @@ func New(p layout.Project, cfg Config) *Store {
 	if cfg.SyncEvery <= 0 {
 		cfg.SyncEvery = 64 << 20
 	}
+	cfg.NoSpare = cfg.NoSpare || cfg.Files
 	if cfg.AtOnce <= 0 {
 		cfg.AtOnce = 200
 	}
