@@ -146,6 +146,11 @@ func (l *Leader) Barrier(ctx context.Context, name project.Name) error {
 	return l.ship(ctx, scope, nil)
 }
 
+// BarrierState is Barrier for the database and the state of the server, and for the projects in which something is in progress.
+func (l *Leader) BarrierState(ctx context.Context) error {
+	return l.ship(ctx, replica.Scope{}, nil)
+}
+
 // ship ships what has changed, together with what others ask for meanwhile, and calls after.
 func (l *Leader) ship(ctx context.Context, scope replica.Scope, after func() error) error {
 	l.mu.Lock()

@@ -78,8 +78,16 @@ func (r *Rollout) writeLocked() error {
 	}
 	if err == nil {
 		r.written = all
+		r.saved()
 	}
 	return err
+}
+
+// saved calls Saved.
+func (r *Rollout) saved() {
+	if r.Saved != nil {
+		r.Saved()
+	}
 }
 
 // The two parts of the file: with many nodes the first is long, and the second is written often.

@@ -95,6 +95,8 @@ type Rollout struct {
 	// Path is the file of its progress.
 	Path string
 	FS   vfs.FS
+	// Saved is called after each write of the progress, before what it announces; nil does nothing.
+	Saved func()
 	// Elect elects the leader; nil elects none.
 	Elect Elect
 	// KV returns the keys that the project sees, with their values; nil means none.
@@ -183,6 +185,7 @@ func (r *Rollout) open(ctx context.Context) error {
 		if err := p.write(r.FS, r.Path); err != nil {
 			return err
 		}
+		r.saved()
 	}
 	r.p, r.fixed, r.Plan, r.wake, r.unsure = p, nil, p.Plan, make(chan struct{}), map[string]bool{}
 	for _, n := range p.Nodes {

@@ -392,6 +392,6 @@ func (dep *deployment) enter(e journal.Entry) error {
 	if e.Procedure != "" {
 		point += " " + e.Procedure
 	}
-	dep.p.cfg.Boundary(point)
+	dep.p.cfg.Boundary(dep.rec.Project, point)
 	return nil
 }

@@ -87,8 +87,8 @@ type Config struct {
 	Converged func(context.Context, project.Record) (keep bool)
 	// StopUnits stops a project's units, and returns their names; nil stops nothing.
 	StopUnits func(ctx context.Context, name project.Name) ([]string, error)
-	// Boundary is called with a name right after each journal entry; crash tests end the process there.
-	Boundary func(point string)
+	// Boundary is called with a name right after each journal entry, before what the entry announces: several hubs share the state there, and crash tests end the process.
+	Boundary func(of project.Name, point string)
 }
 
 // DefaultDeadline is how long a deployment may take where nothing else is configured.
@@ -138,7 +138,7 @@ func New(ctx context.Context, cfg Config) (*Pipeline, error) {
 		cfg.OnLive = func(project.Name, []project.Check) {}
 	}
 	if cfg.Boundary == nil {
-		cfg.Boundary = func(string) {}
+		cfg.Boundary = func(project.Name, string) {}
 	}
 	if cfg.MaxLogBytes == nil {
 		cfg.MaxLogBytes = func() int64 { return 0 }

@@ -109,7 +109,7 @@ func (m *machine) start() {
 		May: func(_ context.Context, who project.Pusher, _ project.Name, want project.Right) (bool, error) {
 			return who.Key != "deployer" || want == project.Deploy, nil
 		},
-		Boundary: func(s string) {
+		Boundary: func(_ project.Name, s string) {
 			if m.at != nil {
 				m.at(s)
 			}

@@ -24,7 +24,7 @@ func (dep *deployment) undeploy(ctx context.Context) {
 		dep.refuse(fault.New(fault.Internal, "record undeploy", "%w", err))
 		return
 	}
-	p.cfg.Boundary("undeploy begun")
+	p.cfg.Boundary(d.Project, "undeploy begun")
 	if err := dep.env.DropPoint(); err != nil {
 		dep.refuse(fault.New(fault.Internal, "discard the resume point", "%w", err))
 		return
@@ -42,7 +42,7 @@ func (dep *deployment) undeploy(ctx context.Context) {
 			return
 		}
 	}
-	p.cfg.Boundary("undeploy own")
+	p.cfg.Boundary(d.Project, "undeploy own")
 	var failed []string
 	begun := p.cfg.Now()
 	stopped, err := p.cfg.StopUnits(ctx, d.Project)
@@ -52,7 +52,7 @@ func (dep *deployment) undeploy(ctx context.Context) {
 	} else if len(stopped) > 0 {
 		dep.reportUndeploy(event.OK, "units", "stopped "+strings.Join(stopped, ", "), begun, nil)
 	}
-	p.cfg.Boundary("undeploy stopped")
+	p.cfg.Boundary(d.Project, "undeploy stopped")
 	if r := (procedures.Reverse{All: true}); r.Needed(dep.env) {
 		begun = p.cfg.Now()
 		if err := r.Run(ctx, dep.env); err != nil {
@@ -63,7 +63,7 @@ func (dep *deployment) undeploy(ctx context.Context) {
 			dep.reportUndeploy(event.OK, procedures.NameUndo, text, begun, lines)
 		}
 	}
-	p.cfg.Boundary("undeploy undone")
+	p.cfg.Boundary(d.Project, "undeploy undone")
 	if err := context.Cause(ctx); err != nil {
 		failed = append(failed, shortReason(err))
 	}

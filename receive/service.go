@@ -69,6 +69,8 @@ type Service struct {
 	Deployer session.Deployer
 	Commands Commands
 	Audit    Audit
+	// Shared is called before a client learns how its push to a project ended, and returns when that cannot be lost; nil does nothing.
+	Shared func(project.Name)
 	// Find resolves the prefix of a deployment's ID for refs/rollback; with nil the prefix is passed to the Deployer as it is.
 	Find func(ctx context.Context, name project.Name, prefix string) (project.ID, error)
 	// Waiting returns the branch of a first deployment of a commit that waits for approval, "" if there is none; nil means none.
@@ -245,6 +247,9 @@ func (s *Service) push(ctx context.Context, who access.Identity, name project.Na
 	}
 	if s.Waiting != nil {
 		p.Policy.Waiting = func(commit project.Commit) string { return s.Waiting(ctx, name, repo, commit) }
+	}
+	if s.Shared != nil {
+		p.Shared = func() { s.Shared(name) }
 	}
 	if s.Signatures != nil {
 		p.Verify = func(ctx context.Context, c *signed.Certificate, nonce string, options []string) (demands.Signature, error) {

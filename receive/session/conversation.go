@@ -62,6 +62,9 @@ func (c *conversation) hold(ctx context.Context) int {
 	if gone != nil {
 		return 1
 	}
+	if c.Shared != nil {
+		c.Shared()
+	}
 	bad := false
 	for _, i := range c.items {
 		bad = bad || i.Err != nil

@@ -73,6 +73,8 @@ type Push struct {
 	Log zerolog.Logger
 	// Verify verifies the certificate of a signed push to which a nonce was sent; see signed.Verifier.Push. nil accepts no signed pushes.
 	Verify func(ctx context.Context, c *signed.Certificate, nonce string, options []string) (demands.Signature, error)
+	// Shared is called before the client learns how its push ended, and returns when that cannot be lost; nil does nothing.
+	Shared func()
 	// Audit records what was stored, deleted and refused, at least one entry; nil discards them. The Deployer records deployments.
 	Audit func(...audit.Entry)
 }
