@@ -266,7 +266,7 @@ func nodesOf(ctx context.Context, t *Tools, name project.Name, src Sources) ([]f
 	if err != nil || ok || t.Fleet == nil {
 		return members, err
 	}
-	node, err := t.Fleet.Assigned(ctx, name)
+	node, err := t.Fleet.NodeOf(ctx, name, src.Code != nil)
 	if err != nil || node == "" {
 		return nil, err
 	}

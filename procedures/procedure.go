@@ -130,8 +130,8 @@ type Tools struct {
 type Fleet interface {
 	// Known returns the nodes that the operator added.
 	Known(ctx context.Context) (map[string]fleet.Node, error)
-	// Assigned returns the node on which a project without a nodes.yaml runs, "" if none.
-	Assigned(ctx context.Context, of project.Name) (node string, err error)
+	// NodeOf returns the node on which a project without a nodes.yaml runs, "" if none; where every project must have one, that is fault.Refused if it is needed.
+	NodeOf(ctx context.Context, of project.Name, needed bool) (node string, err error)
 	// Job finds a stored job by NAME@REVISION.
 	Job(ctx context.Context, of project.Name, ref string) (fleet.Job, error)
 	// Rollout prepares the deployment of a plan to the nodes; with a nil plan, its rollback.

@@ -7,10 +7,20 @@ import (
 	"syscall"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"corpus-git/project"
 )
 
 // maxHeadFile limits how much is read of a file below a working copy's .git.
 const maxHeadFile = 4 << 20
+
+// LiveHead returns the commit that is checked out in a working copy, "" if there is none; see liveHead.
+func LiveHead(dir string) project.Commit {
+	if h := liveHead(dir); !h.IsZero() {
+		return project.Commit(h.String())
+	}
+	return ""
+}
 
 // liveHead returns the commit checked out in a working copy according to its .git, the zero hash if there is none. The project's user owns
 // the folder: nothing outside it is read, and nothing in it can block the reader.

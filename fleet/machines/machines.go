@@ -47,6 +47,10 @@ type Fleet struct {
 	// Bundles is asked when a node is reached.
 	Bundles func() Bundles
 	State   layout.State
+	// Saved is called after each write of a rollout's progress, before what it announces; nil does nothing.
+	Saved func(project.Name)
+	// Required: every project must have nodes.
+	Required bool
 	// Elect elects the leaders of projects.
 	Elect fleet.Elect
 	// Facts keeps the facts of a node where steps can read them, none to delete them.
@@ -74,11 +78,24 @@ type Fleet struct {
 	stopped bool
 }
 
+// NodeOf returns the node on which a project without a nodes.yaml runs, "" if none. If nodes are Required and one is needed, that is fault.Refused.
+func (f *Fleet) NodeOf(ctx context.Context, of project.Name, needed bool) (node string, err error) {
+	node, err = f.Assigned(ctx, of)
+	if err == nil && node == "" && needed && f.Required {
+		err = fault.New(fault.Refused, fleet.NodesFile, "this server is one of several hubs, which deploy to nodes only, and %s has none", of).
+			WithHint("add  nodes.yaml  to its pillar, and push that first; or  corpus-git node assign NODE %s", of)
+	}
+	return node, err
+}
+
 // Rollout prepares the deployment of a plan; with a nil plan, its rollback. This program is read once for all nodes.
 func (f *Fleet) Rollout(d project.Deployment, p *fleet.Plan, known map[string]fleet.Node) *fleet.Rollout {
 	m := &machines{Fleet: f, bundles: sync.OnceValue(f.Bundles), release: sync.OnceValues(thisProgram), by: map[string]*remote.Node{}, parts: map[string]project.Commit{}}
 	r := &fleet.Rollout{
 		Plan: p, Known: known, Nodes: m, Order: fleet.Order{Deployment: d}, Path: f.State.Rollout(string(d.ID)), FS: vfs.OS{}, Now: time.Now, Elect: f.Elect,
+	}
+	if f.Saved != nil {
+		r.Saved = func() { f.Saved(d.Project) }
 	}
 	m.end = func() { f.forget(d.Project, r) }
 	f.mu.Lock()

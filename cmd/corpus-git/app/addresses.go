@@ -2,52 +2,20 @@ package app
 
 import (
 	"cmp"
-	"corpus-git/internal/vfs"
+	"corpus-git/cmd/corpus-git/statedir"
 	"corpus-git/layout"
 	"corpus-git/project"
 	"corpus-git/project/status"
-	"encoding/json"
 	"fmt"
 	"net"
 	"os"
 	"strings"
 )
 
-// Addresses is the content of addr.json in the state directory: the addresses on which a running server listens.
-type Addresses struct {
-	SSH  string `json:"ssh"`
-	HTTP string `json:"http,omitempty"`
-	PID  int    `json:"pid"`
-}
-
-func readAddresses(state layout.State) (a Addresses, err error) {
-	text, err := os.ReadFile(state.Addresses())
-	if err != nil {
-		return a, err
-	}
-	return a, json.Unmarshal(text, &a)
-}
-
 // listens returns the addresses of the server of a state directory, and its process ID.
 func listens(state layout.State) (pid int, on string, err error) {
-	a, err := readAddresses(state)
+	a, err := statedir.ReadAddresses(state)
 	return a.PID, strings.TrimSpace(a.SSH + " " + a.HTTP), err
-}
-
-// writeAddresses writes the server's addresses, for commands on this machine.
-func (s *server) writeAddresses() error {
-	a := Addresses{PID: os.Getpid()}
-	if s.sshAddr != nil {
-		a.SSH = s.sshAddr.Addr().String()
-	}
-	if s.webAddr != nil {
-		a.HTTP = s.webAddr.Addr().String()
-	}
-	text, err := json.Marshal(a)
-	if err != nil {
-		return err
-	}
-	return vfs.WriteFileAtomic(vfs.OS{}, s.state.Addresses(), append(text, '\n'), 0o600)
 }
 
 // remotes returns the addresses to push to.
@@ -72,7 +40,7 @@ func (c *core) address() string {
 	if p := c.port.Load(); p > 0 {
 		port = fmt.Sprint(p)
 	} else if port == "0" || port == "" {
-		if a, err := readAddresses(c.state); err == nil {
+		if a, err := statedir.ReadAddresses(c.state); err == nil {
 			_, port, _ = net.SplitHostPort(a.SSH)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"corpus-git/access"
 	"corpus-git/cmd/corpus-git/control"
 	"corpus-git/cmd/corpus-git/serverlog"
+	"corpus-git/cmd/corpus-git/statedir"
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
@@ -118,11 +119,11 @@ func TestServerOwnsTheState(t *testing.T) {
 	require.Contains(t, err.Error(), "a corpus-git server")
 	require.NotEmpty(t, fault.HintOf(err))
 
-	a, err := readAddresses(layout.State(cfg.StateDir))
+	a, err := statedir.ReadAddresses(layout.State(cfg.StateDir))
 	require.NoError(t, err)
 	require.Equal(t, s.sshAddr.Addr().String(), a.SSH)
 	var out bytes.Buffer
-	s.announce(&out)
+	statedir.Announce(&out, s.sshAddr, s.webAddr)
 	require.Equal(t, "listening on "+a.SSH+" (ssh)\nlistening on "+a.HTTP+" (http)\n", out.String())
 	for _, f := range []string{"control.sock", "lock", "corpus-git.db", "ssh_host_ed25519_key", "addr.json"} {
 		fi, err := os.Stat(filepath.Join(cfg.StateDir, f))

@@ -21,9 +21,10 @@ import (
 	"corpus-git/archive"
 	"corpus-git/checks/watch"
 	"corpus-git/cmd/corpus-git/changes"
+	"corpus-git/cmd/corpus-git/hubs"
 	"corpus-git/cmd/corpus-git/statedir"
 	"corpus-git/cmd/corpus-git/verbs"
-	"corpus-git/cmd/corpus-git/verbs/hubs"
+	hubverbs "corpus-git/cmd/corpus-git/verbs/hubs"
 	"corpus-git/container/credentials"
 	"corpus-git/converge"
 	"corpus-git/fleet"
@@ -92,7 +93,7 @@ type core struct {
 	pipeline  *pipeline.Pipeline
 	changes   changes.Gate
 	fleet     *fleet.Store
-	hubs      hubs.Backend
+	hubs      hubverbs.Backend
 	nodes     *machines.Fleet
 	hosts     *remote.Hosts // of nodes
 	nodeKeys  *credentials.Agent
@@ -121,6 +122,7 @@ type core struct {
 	agent      atomic.Pointer[agent.Agent] // nil if this is not an agent that dials in
 	serves     bool                        // a server's: upkeep runs
 	packAtOnce int64                       // archive.Config.AtOnce
+	lead       *hubs.Lead                  // nil without other hubs
 	facts      func() *py.Dict
 	trash      sync.WaitGroup
 	// maintainer is created with the pipeline; only a server runs it in the background.
@@ -161,6 +163,18 @@ type options struct {
 	boundary func(point string)
 	// boot is Process.Boot.
 	boot string
+	// lead is this hub's leadership; nil without other hubs.
+	lead *hubs.Lead
+}
+
+// shares returns pipeline.Config.Boundary: every entry is shared but those that announce no change.
+func (o options) shares() func(project.Name, string) {
+	return func(name project.Name, point string) {
+		if point != "accepted" && point != "begin "+procedures.NameArchive {
+			o.lead.Share(name)
+		}
+		o.reached(point)
+	}
 }
 
 // reached calls boundary if there is one.
@@ -190,7 +204,7 @@ func (c *core) makeTools(o options) {
 	c.tools.Repository = func(n project.Name, r project.Repo) procedures.Repository { return c.repos.Open(n, r) }
 	c.tools.Upstream = func(n project.Name) inherit.Upstream { return c.repos.Open(n, project.Code) }
 	c.tools.Live = c.liveCommit
-	c.nodes = &machines.Fleet{Store: c.fleet, Hosts: c.hosts, Bundles: func() machines.Bundles { return c.bundles() }, State: c.state, Signer: c.signer, Elect: c.kv.Elect, Facts: c.kv.SetFacts, Log: c.log}
+	c.nodes = &machines.Fleet{Store: c.fleet, Hosts: c.hosts, Bundles: func() machines.Bundles { return c.bundles() }, State: c.state, Signer: c.signer, Elect: c.kv.Elect, Facts: c.kv.SetFacts, Saved: func(n project.Name) { c.lead.Share(n) }, Required: c.lead != nil, Log: c.log}
 	c.nodeKeys = nodeKeys(c.state)
 	c.nodes.Offer = func(options []string) error {
 		if !slices.Contains(options, c.nodeKeys.Option()) {
@@ -225,8 +239,11 @@ func (c *core) makeBackground(o options) {
 // openCore locks the state and opens every room. Nothing is recovered yet. The caller closes it. It is long because it is one list of rooms, each of which
 // needs earlier ones.
 func openCore(ctx context.Context, o options) (c *core, err error) {
-	c = &core{build: Build(), root: layout.Root(o.cfg.Root), state: layout.State(o.cfg.StateDir), log: o.log, env: o.env, onEnd: o.onEnd, reached: o.reached, packAtOnce: o.packAtOnce(), archives: map[project.Name]*archive.Store{}, background: archive.NewBackground()}
-	c.hubs = hubs.New(c.state)
+	c = &core{build: Build(), root: layout.Root(o.cfg.Root), state: layout.State(o.cfg.StateDir), log: o.log, env: o.env, onEnd: o.onEnd, reached: o.reached, packAtOnce: o.packAtOnce(), lead: o.lead, archives: map[project.Name]*archive.Store{}, background: archive.NewBackground()}
+	c.hubs = hubverbs.New(c.state)
+	if at := c.lead.Cluster(); at != nil {
+		c.hubs.Cluster = at
+	}
 	c.cfg.Store(o.cfg)
 	// The root is accessible to every user who runs a step; the state below it only to the server.
 	if err := os.MkdirAll(o.cfg.Root, 0o755); err != nil {
@@ -249,9 +266,10 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	if c.underway, err = underway.Open(c.state.Underway(), vfs.OS{}); err != nil {
 		return nil, statedir.Error(c.state, err)
 	}
-	if c.db, err = db.Open(ctx, c.state.Database()); err != nil {
+	if c.db, err = db.OpenWith(ctx, c.state.Database(), db.Options{Replicated: o.lead != nil}); err != nil {
 		return nil, statedir.Error(c.state, err)
 	}
+	o.lead.Database(c.db)
 	if c.audit, err = audit.Open(ctx, c.db, time.Now); err != nil {
 		return nil, err
 	}
@@ -290,7 +308,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 		},
 		Root: c.root, State: c.state, DB: c.db, Tools: c.tools, Settings: c.settings, SetEnvironment: c.setEnvironment, May: c.may, Demands: c.demands, Signed: c.signed, ApprovalTime: func() time.Duration { return c.cfg.Load().Require.ApprovalTime }, Audit: c.audit, Underway: c.underway, Now: time.Now,
 		NewID: project.NewID, Deadline: o.cfg.Deadline, Logger: o.log, OnEnd: c.ended, StopUnits: func(ctx context.Context, n project.Name) ([]string, error) { return c.units().Stop(ctx, n) },
-		OnLive: c.wentLive, Converged: func(ctx context.Context, rec project.Record) bool { return c.converge.Ended(ctx, rec) }, Boundary: o.boundary,
+		OnLive: c.wentLive, Converged: func(ctx context.Context, rec project.Record) bool { return c.converge.Ended(ctx, rec) }, Boundary: o.shares(),
 		Notify: c.outbox.Add, QueuedAfter: func() time.Duration { return c.cfg.Load().Notify.QueuedAfter },
 		MaxLogBytes: func() int64 { return int64(c.cfg.Load().Limits.MaxLog) }, Secrets: func() []redact.Secret { return c.cfg.Load().Secrets() },
 	})
@@ -395,6 +413,7 @@ func (c *core) close() error {
 	if c.nodeKeys != nil {
 		errs = append(errs, c.nodeKeys.Close())
 	}
+	errs = append(errs, c.lead.Close(context.Background()))
 	if c.db != nil {
 		errs = append(errs, c.db.Close())
 	}
@@ -413,7 +432,7 @@ func (c *core) archive(name project.Name) *archive.Store {
 	defer c.archivesMu.Unlock()
 	a := c.archives[name]
 	if a == nil {
-		a = archive.New(c.root.Project(string(name)), archive.Config{Background: c.background, Reserve: reserve(c.cfg.Load()), AtOnce: c.packAtOnce,
+		a = archive.New(c.root.Project(string(name)), archive.Config{Background: c.background, Reserve: reserve(c.cfg.Load()), AtOnce: c.packAtOnce, Files: c.lead != nil,
 			Begin: func() (func(), error) { return c.underway.Begin(name) }})
 		c.archives[name] = a
 	}

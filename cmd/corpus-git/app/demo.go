@@ -12,6 +12,7 @@ import (
 
 	"corpus-git/cmd/corpus-git/demo"
 	"corpus-git/cmd/corpus-git/serverlog"
+	"corpus-git/cmd/corpus-git/statedir"
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/project/config"
 )
@@ -78,7 +79,7 @@ func (c *command) demo(exit bool) (err error) {
 			err = serr
 		}
 	}()
-	s.announce(c.Stdout)
+	statedir.Announce(c.Stdout, s.sshAddr, s.webAddr)
 	clone, err := demo.Server{
 		Root: s.root, State: s.state, Port: s.port.Load(), Access: s.access, Registry: s.registry, Remotes: s.remotes,
 		Verb: func(ctx context.Context, argv ...string) int {

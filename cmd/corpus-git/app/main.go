@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -21,11 +22,14 @@ import (
 	"corpus-git/cmd/corpus-git/agents"
 	"corpus-git/cmd/corpus-git/control"
 	"corpus-git/cmd/corpus-git/doctor"
+	"corpus-git/cmd/corpus-git/hubs"
+	"corpus-git/cmd/corpus-git/resetperms"
 	"corpus-git/cmd/corpus-git/serverlog"
 	"corpus-git/cmd/corpus-git/statedir"
 	"corpus-git/cmd/corpus-git/systemd"
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/cmd/corpus-git/verbs/diagnose"
+	hubverbs "corpus-git/cmd/corpus-git/verbs/hubs"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
@@ -106,7 +110,7 @@ func (c *command) tree() *cobra.Command {
 		h.AddCommand(c.hubJoinCommand())
 	}
 	root.CompletionOptions.DisableDefaultCmd = false
-	root.AddCommand(c.serveCommand(), c.agentCommand(), c.remoteCommand(), c.demoCommand(), c.lintCommand(), c.importCommand(), c.initCommand(), c.skeletonsCommand(), c.mirrorCommand(), agents.NATSCommand(c.state, c.Stdout), c.containerCommand(), c.dnsCommand(), c.hookCommand(), c.restoreCommand(), docsCommand(), c.resetPermsCommand())
+	root.AddCommand(c.serveCommand(), c.agentCommand(), c.remoteCommand(), c.demoCommand(), c.lintCommand(), c.importCommand(), c.initCommand(), c.skeletonsCommand(), c.mirrorCommand(), agents.NATSCommand(c.state, c.Stdout), c.containerCommand(), c.dnsCommand(), c.hookCommand(), c.restoreCommand(), docsCommand(), resetperms.Command(c.Stdout, untilInterrupted))
 	return root
 }
 
@@ -204,6 +208,9 @@ func (c *command) runWith(ctx context.Context, cmd *cobra.Command, cfg *config.C
 		return code, nil
 	case !errors.Is(err, control.ErrNoServer):
 		return 0, statedir.Error(state, err)
+	}
+	if err := hubs.Alone(state); err != nil {
+		return 0, err
 	}
 	if _, err := os.Stat(state.Path()); errors.Is(err, os.ErrNotExist) && cmd.Annotations[verbs.Creates] == "" {
 		return 0, fault.New(fault.Refused, "", "%s does not exist yet", cfg.Root).
@@ -389,17 +396,32 @@ func (c *command) serve(cfg *config.Config, load func() (*config.Config, error))
 	if err != nil {
 		return err
 	}
-	s, err := startWith(context.Background(), cfg, c.Environment.Env, log, level, load, testHooks{boundary: c.Boundary, boot: c.Boot, sockets: given})
+	service := systemd.Manager{Log: log}
+	lead, sockets, err := hubs.Follow(hubs.Config{
+		Config: cfg, Sockets: given, Signals: signals, Reopen: file.Reopen, Answer: hubverbs.Answer(layout.State(cfg.StateDir)), Log: log,
+		Following: func(ssh, web net.Listener) error {
+			statedir.Announce(c.Stdout, ssh, web)
+			service.Ready("following; listening on " + ssh.Addr().String())
+			return statedir.WriteAddresses(layout.State(cfg.StateDir), ssh, web)
+		},
+	})
+	if errors.Is(err, hubs.ErrStopped) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	s.announce(c.Stdout)
-	service := systemd.Manager{Log: log}
+	s, err := startWith(context.Background(), cfg, c.Environment.Env, log, level, load, testHooks{boundary: c.Boundary, boot: c.Boot, sockets: sockets, lead: lead})
+	if err != nil {
+		return err
+	}
+	statedir.Announce(c.Stdout, s.sshAddr, s.webAddr)
 	service.Ready("listening on " + s.sshAddr.Addr().String())
 	watched, unwatch := context.WithCancel(context.Background())
 	defer unwatch()
 	go service.Watchdog(watched, s.state)
 	log.Info().Str("root", cfg.Root).Str("state", cfg.StateDir).Str("release", Build().Release).Msg("serving")
+	lead.UntilLost()
 	for sig := range signals {
 		if sig == syscall.SIGHUP {
 			service.Reloading()

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 
 	"corpus-git/access"
+	"corpus-git/cmd/corpus-git/statedir"
 	"corpus-git/project"
 	"corpus-git/project/config"
 	"corpus-git/project/status"
@@ -20,7 +21,7 @@ import (
 func (c *core) reach(name project.Name) status.Server {
 	at := status.Server{SSH: c.address()}
 	if listen := c.cfg.Load().HTTP; listen != "" {
-		if a, err := readAddresses(c.state); err == nil && a.HTTP != "" {
+		if a, err := statedir.ReadAddresses(c.state); err == nil && a.HTTP != "" {
 			listen = a.HTTP
 		}
 		at.HTTP = c.webURL(listen) + "/projects/" + string(name)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"corpus-git/cmd/corpus-git/hubs"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/pipeline"
@@ -178,4 +179,23 @@ func (c *core) sweepTemps() {
 			c.log.Warn().Err(err).Str("folder", dir).Msg("remove half-written files")
 		}
 	}
+}
+
+// checkOut checks out the trees of the projects, if another hub led before.
+func (c *core) checkOut(ctx context.Context) error {
+	if c.lead == nil {
+		return nil
+	}
+	all, err := c.registry.List(ctx)
+	if err != nil {
+		return err
+	}
+	names := make([]project.Name, len(all))
+	for i, p := range all {
+		names[i] = p.Name
+	}
+	if err := c.lead.CheckOut(ctx, c.root, names, func(n project.Name, r project.Repo) hubs.Repository { return c.repos.Open(n, r) }); err != nil {
+		c.log.Error().Err(err).Msg("the trees of projects; their next deployment writes them")
+	}
+	return nil
 }

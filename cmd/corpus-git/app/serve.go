@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"corpus-git/access"
 	"corpus-git/cmd/corpus-git/agents"
 	"corpus-git/cmd/corpus-git/control"
+	"corpus-git/cmd/corpus-git/hubs"
 	"corpus-git/cmd/corpus-git/limits"
 	"corpus-git/cmd/corpus-git/serverlog"
 	"corpus-git/cmd/corpus-git/statedir"
@@ -70,11 +70,13 @@ func (s *server) Serve(ctx context.Context, sess *sshd.Session) int {
 
 // Run implements receive.Commands with the verbs.
 func (s *server) Run(ctx context.Context, who access.Identity, argv []string, stdin io.Reader, stdout, stderr io.Writer, term sshd.Terminal) int {
+	defer s.lead.Share()
 	return verbs.Run(ctx, s.backend(nil), verbs.Caller{Identity: who, Remote: true, Term: verbs.Terminal{Colour: term.Colour, Width: term.Columns}, Screen: term.Screen}, argv, stdin, stdout, stderr)
 }
 
 // apiRequest runs a verb for an HTTP request.
 func (s *server) apiRequest(ctx context.Context, who access.Identity, argv []string, check func() error, stdin io.Reader, stdout, stderr io.Writer) int {
+	defer s.lead.Share()
 	return verbs.Run(ctx, s.backend(check), verbs.Caller{Identity: who, Remote: true, Program: true}, argv, stdin, stdout, stderr)
 }
 
@@ -83,6 +85,7 @@ func (s *server) request(ctx context.Context, p control.Peer, q control.Request,
 	if q.Receive != "" {
 		return s.service.Load().ReceiveAt(ctx, access.Local(p.User), q.Receive, q.Check, stdin, stdout, stderr)
 	}
+	defer s.lead.Share()
 	return verbs.Run(ctx, s.backend(nil), verbs.Caller{Identity: access.Local(p.User), Term: verbs.Terminal{Colour: q.Colour, Width: q.Width}, Screen: q.Screen(stdin, stdout)}, q.Argv, stdin, stdout, stderr)
 }
 
@@ -96,6 +99,7 @@ type testHooks struct {
 	boundary func(point string)
 	boot     string
 	sockets  systemd.Sockets
+	lead     *hubs.Lead
 	// agent: nothing listens but the control socket.
 	agent bool
 }
@@ -103,7 +107,7 @@ type testHooks struct {
 // startWith is start with testHooks.
 func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolog.Logger, level *serverlog.Level, load func() (*config.Config, error), with testHooks) (s *server, err error) {
 	counters := web.NewMetrics()
-	c, err := openCore(ctx, options{cfg: cfg, log: log, env: env, who: "a corpus-git server", onEnd: func(r project.Record) { counters.Ended(r); s.traces.Ended(r) }, boundary: with.boundary, boot: with.boot})
+	c, err := openCore(ctx, options{cfg: cfg, log: log, env: env, who: "a corpus-git server", onEnd: func(r project.Record) { counters.Ended(r); s.traces.Ended(r) }, boundary: with.boundary, boot: with.boot, lead: with.lead})
 	if err != nil {
 		return nil, err
 	}
@@ -132,6 +136,9 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 	if err := c.setDirectory(cfg.LDAP); err != nil {
 		return nil, err
 	}
+	if err := c.checkOut(ctx); err != nil {
+		return nil, err
+	}
 	left, err := c.takeUp(ctx)
 	if err != nil {
 		log.Error().Err(err).Msg("recovery could not begin")
@@ -140,6 +147,7 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 		if s.sshAddr, err = systemd.Listen(with.sockets.SSH, "listen", cfg.Listen); err != nil {
 			return nil, err
 		}
+		s.sshAddr = c.lead.Accepting(s.sshAddr)
 		if a, ok := s.sshAddr.Addr().(*net.TCPAddr); ok {
 			c.port.Store(int64(a.Port))
 		}
@@ -157,7 +165,7 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 	if s.control, err = control.Listen(c.state.Socket(), s.request, log); err != nil {
 		return nil, statedir.Error(c.state, err)
 	}
-	if err := s.writeAddresses(); err != nil {
+	if err := statedir.WriteAddresses(s.state, s.sshAddr, s.webAddr); err != nil {
 		return nil, err
 	}
 	if !with.agent {
@@ -391,7 +399,7 @@ func (s *server) newService(cfg *config.Config) *receive.Service {
 		Signatures:   s.verifier(),
 		CreateOnPush: cfg.CreateOnPush, Visible: s.visible, Version: Build().Release, NewID: project.NewID, Now: time.Now, Log: s.log.With().Str("part", "receive").Logger(),
 		Limits: limits.Push(l), UploadLimits: limits.Upload(l), PackLimits: limits.Pack(l, s.memory),
-		ProgressAfter: cfg.Progress,
+		ProgressAfter: cfg.Progress, Shared: func(n project.Name) { s.lead.Share(n) },
 	}
 }
 
@@ -427,12 +435,4 @@ func (s *server) shutdown(now context.Context, grace time.Duration) error {
 	}
 	s.serving.Wait()
 	return errors.Join(append(errs, s.core.close())...)
-}
-
-// announce prints the addresses on which the server listens, one line each, for people and scripts.
-func (s *server) announce(w io.Writer) {
-	fmt.Fprintf(w, "listening on %s (ssh)\n", s.sshAddr.Addr())
-	if s.webAddr != nil {
-		fmt.Fprintf(w, "listening on %s (http)\n", s.webAddr.Addr())
-	}
 }

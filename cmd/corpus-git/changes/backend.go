@@ -27,11 +27,13 @@ type projects struct {
 	r *request
 }
 
-func (p projects) Create(ctx context.Context, name project.Name, s registry.Settings) (registry.Created, error) {
+func (p projects) Create(ctx context.Context, name project.Name, s registry.Settings) (out registry.Created, err error) {
+	defer func() { p.r.gate.after(name, err) }()
 	return with(p.r, func() (registry.Created, error) { return p.Projects.Create(ctx, name, s) })
 }
 
-func (p projects) Destroy(ctx context.Context, name project.Name, data bool) (registry.Destroyed, error) {
+func (p projects) Destroy(ctx context.Context, name project.Name, data bool) (out registry.Destroyed, err error) {
+	defer func() { p.r.gate.after(name, err) }()
 	return with(p.r, func() (registry.Destroyed, error) { return p.Projects.Destroy(ctx, name, data) })
 }
 
@@ -110,11 +112,13 @@ type archives struct {
 	r *request
 }
 
-func (a archives) Pin(ctx context.Context, name project.Name, id project.ID, pinned bool) error {
+func (a archives) Pin(ctx context.Context, name project.Name, id project.ID, pinned bool) (err error) {
+	defer func() { a.r.gate.after(name, err) }()
 	return a.r.do(func() error { return a.Archives.Pin(ctx, name, id, pinned) })
 }
 
 func (a archives) Prune(ctx context.Context, name project.Name, how verbs.Prune) (out status.Pruned, err error) {
+	defer func() { a.r.gate.after(name, err) }()
 	err = a.r.long(func() (err error) {
 		out, err = a.Archives.Prune(ctx, name, how)
 		return err
@@ -263,5 +267,6 @@ func (a addressed) Accept(ctx context.Context, at outside.Address, g outside.Giv
 		out, name, err = a.Signals.Accept(ctx, at, g)
 		return err
 	})
+	a.gate.after(name, err)
 	return out, name, err
 }

@@ -12,7 +12,18 @@ import (
 )
 
 // Gate is the lock of all changes of a server. The zero value is ready.
-type Gate struct{ mu sync.RWMutex }
+type Gate struct {
+	mu sync.RWMutex
+	// After is called after a change of the files of a project outside of a deployment, without the lock; nil does nothing.
+	After func(project.Name)
+}
+
+// after calls After, unless the change failed.
+func (g *Gate) after(name project.Name, err error) {
+	if err == nil && g.After != nil {
+		g.After(name)
+	}
+}
 
 // share makes a change without a condition.
 func (g *Gate) share(change func() error) error {

@@ -1,7 +1,12 @@
-package app
+// Package resetperms is the hidden command reset-perms, which fixperms scripts of projects call in place of makina-states' reset-perms.py.
+//
+// It owns the command's options. The walk is procedures/permissions'. A crash leaves files of which some have the new owners and modes.
+package resetperms
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"regexp"
 	"strconv"
 
@@ -12,9 +17,9 @@ import (
 	"corpus-git/sls/host"
 )
 
-// resetPermsCommand accepts the options of makina-states' reset-perms.py, for the fixperms scripts of projects. Options for POSIX ACLs are accepted and
+// Command accepts the options of makina-states' reset-perms.py, for the fixperms scripts of projects. Options for POSIX ACLs are accepted and
 // ignored.
-func (c *command) resetPermsCommand() *cobra.Command {
+func Command(stdout io.Writer, untilInterrupted func() (context.Context, context.CancelFunc)) *cobra.Command {
 	var user, group, dmode, fmode string
 	var excludes []string
 	var onlyACLs, quiet, verbose, flat, ignored bool
@@ -64,7 +69,7 @@ func (c *command) resetPermsCommand() *cobra.Command {
 			defer stop()
 			err = r.Run(ctx)
 			if verbose && !quiet {
-				fmt.Fprintf(c.Stdout, "%d changed\n", r.Changed)
+				fmt.Fprintf(stdout, "%d changed\n", r.Changed)
 			}
 			return err
 		},
