@@ -71,6 +71,7 @@ func world(t testing.TB, names ...string) (layout.Root, layout.State, *server) {
 	write(filepath.Join(state.Undo("running"), "log"), "undo")
 	write(state.HostKey(), "key")
 	write(state.Lock(), "pid")
+	write(state.ClusterPosition(), "{}")
 	write(state.Database()+"-wal", "wal")
 	write(filepath.Join(root.Salt(), "own.sls"), "{}")
 	require.NoError(t, os.Symlink("../projects/app/project/.salt", filepath.Join(root.Salt(), "link")))
