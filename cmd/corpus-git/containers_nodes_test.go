@@ -58,7 +58,7 @@ func newKeeper(t *testing.T) *keeper {
 				t.Errorf("destroy %s: %v\n%s", name, err, out)
 			}
 		}
-		_ = exec.Command("ip", "link", "del", bridge).Run()
+		require.NoError(t, network.Network{Bridge: bridge}.Down())
 	})
 	return k
 }
