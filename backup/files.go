@@ -38,7 +38,7 @@ func inObjects(p string) bool { return slices.Contains(strings.Split(p, "/"), "o
 func stateSkipped(state layout.State, p string) bool {
 	top, _, _ := strings.Cut(p, "/")
 	for _, path := range []string{
-		state.Lock(), state.Socket(), state.Addresses(), state.Clean(), state.Processes(), state.Underway(), state.Trash(), state.ReserveFile(), state.Recipes(), state.Containers(),
+		state.Lock(), state.Socket(), state.Addresses(), state.Clean(), state.Processes(), state.Underway(), state.Trash(), state.ReserveFile(), state.Recipes(), state.Containers(), state.Cluster(),
 		state.Journals(), filepath.Dir(state.Events("x")), filepath.Dir(state.Undo("x")), filepath.Dir(state.Passwords("x")), filepath.Dir(state.Extends("x")), filepath.Dir(filepath.Dir(state.SaltConfig("x", "y"))),
 	} {
 		if rel, err := filepath.Rel(state.Path(), path); err == nil && top == rel {
@@ -46,10 +46,7 @@ func stateSkipped(state layout.State, p string) bool {
 		}
 	}
 	if rel, err := filepath.Rel(state.Path(), state.JetStream()); err == nil && (p == rel || strings.HasPrefix(p, rel+"/")) {
-		return true // the log that several hubs share: a restored hub gets it from the others
-	}
-	if filepath.Join(state.Path(), p) == state.ClusterPosition() { // a restored hub has to copy
-		return true
+		return true // the log that several hubs share; what is restored is a server without others
 	}
 	return strings.HasPrefix(top, filepath.Base(state.Database())) || strings.HasPrefix(top, filepath.Base(state.ServerLog())) || strings.HasPrefix(top, ".tmp-")
 }
