@@ -199,3 +199,17 @@ func (p *Pipeline) Reject(ctx context.Context, name project.Name, request string
 func (p *Pipeline) Approvals(ctx context.Context, name project.Name, open bool, limit int) ([]approval.Request, error) {
 	return p.approvals.List(ctx, name, open, limit)
 }
+
+// Requested returns the branch for which a commit waits for approval, "" for none.
+func (p *Pipeline) Requested(ctx context.Context, name project.Name, repo project.Repo, commit project.Commit) string {
+	open, err := p.approvals.List(ctx, name, true, -1)
+	if err != nil {
+		p.cfg.Logger.Error().Err(err).Str("project", name.String()).Msg("read what waits for approval")
+	}
+	for _, r := range open {
+		if r.Deployment.Repo == repo && r.Commit() == commit {
+			return r.Deployment.Change.Ref
+		}
+	}
+	return ""
+}

@@ -371,20 +371,6 @@ func (s *server) abandon() {
 	_ = s.core.close()
 }
 
-// waiting returns the branch for which a commit waits for approval, "" for none.
-func (s *server) waiting(ctx context.Context, name project.Name, repo project.Repo, commit project.Commit) string {
-	open, err := s.pipeline.Approvals(ctx, name, true, -1)
-	if err != nil {
-		s.log.Error().Err(err).Str("project", name.String()).Msg("read what waits for approval")
-	}
-	for _, r := range open {
-		if r.Deployment.Repo == repo && r.Commit() == commit {
-			return r.Deployment.Change.Ref
-		}
-	}
-	return ""
-}
-
 // newService creates the service for sessions from a configuration.
 func (s *server) newService(cfg *config.Config) *receive.Service {
 	l := cfg.Limits
@@ -394,7 +380,7 @@ func (s *server) newService(cfg *config.Config) *receive.Service {
 			r, err := s.pipeline.Find(ctx, name, prefix)
 			return r.ID, err
 		},
-		Waiting:      s.waiting,
+		Waiting:      s.pipeline.Requested,
 		Prefix:       s.sshCommand,
 		Signatures:   s.verifier(),
 		CreateOnPush: cfg.CreateOnPush, Visible: s.visible, Version: Build().Release, NewID: project.NewID, Now: time.Now, Log: s.log.With().Str("part", "receive").Logger(),
