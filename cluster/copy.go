@@ -80,6 +80,7 @@ func (l *Leader) answers(data []byte) ([]byte, error) {
 	if l.ended() {
 		return nil, ErrLost
 	}
+	r.Name, r.After = replica.Unescape(r.Name), replica.Unescape(r.After)
 	f := l.c.files
 	switch r.Op {
 	case copyBegin:
@@ -193,7 +194,7 @@ func (r remote) ask(ctx context.Context, q copyRequest) ([]byte, error) {
 	if h, _, ok := r.heard(); !ok || h.Name != r.leader {
 		return nil, fmt.Errorf("%s no longer leads", r.leader)
 	}
-	q.Hub = r.hub
+	q.Hub, q.Name, q.After = r.hub, replica.Escape(q.Name), replica.Escape(q.After)
 	b, err := json.Marshal(q)
 	if err != nil {
 		return nil, err

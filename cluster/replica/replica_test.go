@@ -105,7 +105,7 @@ func TestTheOtherHubHasTheSame(t *testing.T) {
 		"projects/p/archives/.spare/x", "projects/p/archives/2026-01-02_03_04-05_1/project/index.html", "projects/.trash/x"}
 	common := []string{"state/journal/p.journal", "state/events/p/1.jsonl", "state/cluster/hubs.json", "state/rollouts/1.json", "state/resume/p.json", "state/extends/p.json", "state/passwords/p.json",
 		"state/ssh_host_ed25519_key", "state/hooks/after.d/x", "state/underway/p", "state/recipes/1/new/a.sls", "projects/p/git/project.git/HEAD", "projects/p/git/project.git/refs/heads/master",
-		"projects/p/git/project.git/refs/heads/objects/x", "projects/p/git/project.git/objects/ab/cdef", "projects/p/git/project.git/objects/pack/pack-1.pack", "projects/p/git/modules/m/objects/ab/cdef",
+		"projects/p/git/project.git/refs/heads/objects/x", "projects/p/git/project.git/refs/tags/v\xff%41", "projects/p/git/project.git/objects/ab/cdef", "projects/p/git/project.git/objects/pack/pack-1.pack", "projects/p/git/modules/m/objects/ab/cdef",
 		"projects/p/archives/2026-01-02_03_04-05_1/deployment.json", "projects/p/local.yaml", "projects/q/git/pillar.git/HEAD"}
 	s, err := replica.NewSource(t.Context(), a)
 	require.NoError(t, err)

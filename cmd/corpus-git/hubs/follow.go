@@ -20,6 +20,7 @@ import (
 	"corpus-git/cmd/corpus-git/control"
 	"corpus-git/cmd/corpus-git/statedir"
 	"corpus-git/cmd/corpus-git/systemd"
+	"corpus-git/internal/execx"
 	"corpus-git/internal/fault"
 	"corpus-git/layout"
 	"corpus-git/project/config"
@@ -52,6 +53,10 @@ func Follow(c Config) (*Lead, systemd.Sockets, error) {
 	lock, err := statedir.Take(state, "a corpus-git server that follows another hub", 0)
 	if err != nil {
 		return nil, c.Sockets, err
+	}
+	// A process that led and was replaced left what its deployments had started.
+	if _, err := execx.Reap("/proc", state.Processes()); err != nil {
+		c.Log.Warn().Err(err).Msg("end left-over processes")
 	}
 	f := &follower{Config: c, member: m, state: state, given: c.Sockets != systemd.Sockets{}}
 	ctx, stop := context.WithCancelCause(context.Background())

@@ -84,7 +84,7 @@ func (l *Lead) share(barrier func() error) {
 	}
 }
 
-// UntilLost has the process start again (UntilLost) as soon as this hub no longer leads.
+// UntilLost has the process start again as soon as this hub no longer leads.
 func (l *Lead) UntilLost() {
 	if l == nil {
 		return
