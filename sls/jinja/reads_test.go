@@ -44,7 +44,7 @@ func TestFindReads(t *testing.T) {
 		"{% import_yaml 'f' as f %}{% load_yaml as g %}{{ a.b }}{% endload %}{{ f.x }}{{ g.y }}": "a.b* f* f.x*",
 		"{{ salt['pillar.get']('x:y', a.b).z }}":                                                 "a.b.z* pillar.x.y.z*",
 		"{% raw %}{{ a }}{% endraw %}{# {{ b }} #}":                                              "",
-		"{% set x = x.n %}{{ x.m }}":                                                             "x.m* x.n.m* x.n.n.m*",
+		"{% set x = x.n %}{{ x.m }}":                                                             "x.m* x.n.m* x.n.n.m* x.n.n.n.m* x.n.n.n.n.m*",
 		"{% if c %}{% set x = a.b %}{% endif %}{{ x.m }}":                                        "a.b.m* c x.m*",
 	} {
 		found, err := jinja.FindReads(src, jinja.ReadOptions{Formats: []string{"yaml"}, Called: get})
