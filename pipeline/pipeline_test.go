@@ -84,7 +84,7 @@ func (m *machine) start() {
 	h.EUID = 1000 // users and owners have a test of their own
 	tools := &procedures.Tools{
 		Repository: func(n project.Name, r project.Repo) procedures.Repository { return m.rep.Open(n, r) },
-		Root:       m.root, State: state, Steps: panicking{&run.Builtin{}, m}, Scripts: &run.Builtin{}, Host: h,
+		Root:       m.root, State: state, Steps: panicking{&run.Builtin{}, m}, Scripts: run.Script{}, Host: h,
 		Archives: func(n project.Name) *archive.Store {
 			m.mu.Lock()
 			defer m.mu.Unlock()
