@@ -43,6 +43,11 @@ type pending struct {
 
 // Join joins, and waits until all hubs have. It can be run again after it was ended at any point. Durable on return.
 func (j Joining) Join(ctx context.Context) (l List, config string, err error) {
+	for _, dir := range []string{j.State.Path(), j.State.NATS(), j.State.Cluster()} { // one that was killed leaves copies of keys
+		if err := vfs.SweepTemps(vfs.OS{}, dir); err != nil {
+			return l, "", err
+		}
+	}
 	self, there, err := LoadSelf(j.State)
 	if err != nil {
 		return l, "", err
