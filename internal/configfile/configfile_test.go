@@ -85,7 +85,7 @@ func TestEdit(t *testing.T) {
 		"env, comments":    {format: "env", old: "# head\nexport A=\"1\"\nB='x\ny'\nC=3 \n", values: "{A: 1, B: z, D: 4}", want: "# head\nexport A=\"1\"\nB=z\nC=3 \nD=4\n"},
 		"env, export":      {format: "env", old: "export A=1\n", values: "{A: 2}", want: "export A=2\n"},
 		"env, remove":      {format: "env", old: "A=1\nB=2\n", values: "{}", remove: [][]string{{"A"}}, want: "B=2\n"},
-		"env, an open one": {format: "env", old: "A='x\nB=2\n", values: "{B: 3}", want: "A='x\nB=3\n"},
+		"env, an open one": {format: "env", old: "A='x\nB=2\n", values: "{B: 3}", err: "A: its quote is not closed"},
 		"env, a bad name":  {format: "env", old: "-", values: "{a-b: 1}", err: "a-b: is not the name of a variable"},
 		"env, a mapping":   {format: "env", old: "-", values: "{A: {b: 1}}", err: "A: must be a text"},
 		"env, null":        {format: "env", old: "-", values: "{A: null}", err: "A: this format has no null"},
@@ -128,10 +128,24 @@ func TestEnvInAShell(t *testing.T) {
 	}
 }
 
+// A file with a quote that is never closed is not changed, since what is added would be part of that value; unless it is the value that is set.
+func TestEnvWithAnOpenQuote(t *testing.T) {
+	for old, want := range map[string]string{"A='\n": "", "B=1\nA=\"x\nKEY=y\n": "", "KEY='\n": "KEY=x\n", "KEY=x\nA='\n": "KEY=x\nA='\n"} {
+		got, err := configfile.Edit(configfile.Env, []byte(old), py.NewDict("KEY", "x"), nil)
+		if want == "" {
+			require.ErrorContains(t, err, "A: its quote is not closed", old)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, want, string(got))
+	}
+}
+
 func FuzzEdit(f *testing.F) {
 	for _, s := range []string{"a: 1", "[a]\nx=1\n", "{\"a\": {\"b\": [1]}}", "A='x\ny'\n", "", "\x00", "a: &x [*x]", "a: &x 1\nb: *x"} {
 		f.Add(s, "a text", "key")
 	}
+	f.Add("A='", "\n\na text", "key")
 	f.Fuzz(func(t *testing.T, old, text, key string) {
 		for _, format := range configfile.Formats() {
 			want := py.NewDict("s", py.NewDict(key, text))

@@ -20,6 +20,8 @@ var (
 type envItem struct {
 	name, head string
 	lines      []string
+	// open: its quote is never closed.
+	open bool
 }
 
 // readEnv reads the lines; a quoted value may have several.
@@ -36,10 +38,11 @@ func readEnv(old []byte) (out []envItem) {
 			end++
 			value += "\n" + lines[end]
 		}
-		if _, closed := envValue(value); !closed {
-			end = i // the quote is never closed: it is a part of the value
+		_, closed := envValue(value)
+		if !closed {
+			end = i
 		}
-		out = append(out, envItem{name: m[2], head: m[1], lines: lines[i : end+1]})
+		out = append(out, envItem{name: m[2], head: m[1], lines: lines[i : end+1], open: !closed})
 		i = end
 	}
 	return out
@@ -126,6 +129,9 @@ func editEnv(old []byte, values *py.Dict, remove [][]string) ([]byte, error) {
 	}
 	var lines []string
 	for _, i := range items {
+		if i.open && changed {
+			return nil, wrong([]string{i.name}, "its quote is not closed in the file: a shell takes the lines after it for its value")
+		}
 		lines = append(lines, i.lines...)
 	}
 	return joinLines(old, lines, changed), nil
