@@ -131,7 +131,8 @@ func (c *conn) CloseWrite() error {
 	return c.Conn.Close()
 }
 
-var prefix = []byte("PROXY ")
+// prefix begins the header.
+const prefix = "PROXY "
 
 // named reads the header of a connection, if it has one. A connection with an invalid one is closed.
 func named(c net.Conn) (net.Conn, error) {
@@ -147,7 +148,7 @@ func named(c net.Conn) (net.Conn, error) {
 			seen = append(seen, one[0])
 		}
 		short := len(seen) <= len(prefix)
-		if short && !bytes.HasPrefix(prefix, seen) || len(seen) == 0 && err != nil {
+		if short && !strings.HasPrefix(prefix, string(seen)) || len(seen) == 0 && err != nil {
 			out.first = seen // a client's own connection
 			if timeout, ok := errors.AsType[net.Error](err); err != nil && (!ok || !timeout.Timeout()) {
 				return nil, errors.Join(err, c.Close())
