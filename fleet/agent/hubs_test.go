@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/json"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -39,6 +40,7 @@ func hubAt(t *testing.T, l net.Listener, host ssh.Signer, hubs ...string) {
 				for r := range in {
 					_ = r.Reply(true, nil)
 					if strings.Contains(string(r.Payload), "node publish") {
+						_, _ = io.Copy(io.Discard, c) // a channel closed before the client has written ends its call with an error
 						_, _ = c.Write(answer)
 						_, _ = c.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{}))
 						_ = c.Close()
@@ -58,13 +60,16 @@ func TestAnotherHub(t *testing.T) {
 		require.NoError(t, err)
 		return s
 	}
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	other, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	require.NoError(t, gone.Close())
+	defer other.Close()
+	gone, err := net.Dial("tcp", other.Addr().String()) // nobody listens on its own port, nor can while it is open
+	require.NoError(t, err)
+	defer gone.Close()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
-	first, second := gone.Addr().String(), l.Addr().String()
+	first, second := gone.LocalAddr().String(), l.Addr().String()
 	hubAt(t, l, key(1), first, second, "hub3:2222", "no address")
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
