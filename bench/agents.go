@@ -277,6 +277,10 @@ func (*simulated) Cancel(context.Context, remote.CancelRequest) error { return e
 func (*simulated) Upgrade(context.Context, *bufio.Reader) error { return errSimulated }
 
 // Check implements remote.Handler.
+func (*simulated) Converge(context.Context, remote.ConvergeRequest) (project.Result, error) {
+	return project.Result{}, errSimulated
+}
+
 func (*simulated) Check(context.Context, project.Name) (project.Result, error) {
 	return project.Result{}, errSimulated
 }

@@ -65,6 +65,9 @@ type Nodes interface {
 	Back(ctx context.Context, n Node, o Order) (string, error)
 	// Check runs the project's checks there; reason says which failed; "" means that all succeeded.
 	Check(ctx context.Context, n Node, o Order) (reason string, err error)
+	// Converge applies again there what is live, or compares it, under the order's ID. fault.Busy reports that something else runs in the project
+	// there; any other error that it failed, that the node could not be reached, or that another release is live there than the order's.
+	Converge(ctx context.Context, n Node, o Order, run project.ConvergeRun) (Outcome, error)
 	// Close ends the connections; the next call opens them again.
 	Close() error
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"corpus-git/fleet"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
@@ -39,9 +40,12 @@ func (dep *deployment) converge(ctx context.Context) {
 	dep.log.Append(event.Event{Kind: event.Head, Text: fmt.Sprintf("%s  %s %s  by %s", d.Project, what, d.LiveCode.Short(), d.Pusher.Key)})
 	var name string
 	var err error
-	if d.Converge.Mode == project.ConvergeReport {
+	switch {
+	case dep.env.Prepared.Rollout != nil:
+		name, err = string(project.TriggerConverge), dep.unlessWanted(ctx, dep.convergeNodes)
+	case d.Converge.Mode == project.ConvergeReport:
 		name, err = string(project.TriggerConverge), dep.unlessWanted(ctx, func(ctx context.Context) error { return procedures.Drift(ctx, dep.env) })
-	} else {
+	default:
 		name, err = dep.enforce(ctx)
 	}
 	dep.res.Timings, dep.res.Changed, dep.res.Drift = dep.env.Timings, dep.env.Changed, dep.env.Drift
@@ -52,6 +56,9 @@ func (dep *deployment) converge(ctx context.Context) {
 		}
 		dep.res.State = project.Failed
 		dep.setFailure(name, err)
+		if nodes := (*fleet.Failure)(nil); errors.As(err, &nodes) {
+			dep.res.Reason = nodes.Error()
+		}
 		return
 	}
 	dep.res.State = project.Done
@@ -109,7 +116,25 @@ func (dep *deployment) enforce(ctx context.Context) (failed string, err error) {
 	})
 }
 
-// mayConverge refuses a project whose branches are not at what is live, or which runs on other machines.
+// convergeNodes has the project's nodes do the same.
+func (dep *deployment) convergeNodes(ctx context.Context) error {
+	all := dep.env.Tools.Fleet
+	known, err := all.Known(ctx)
+	if err != nil {
+		return err
+	}
+	r := all.Rollout(dep.env.Deployment, dep.env.Prepared.Rollout, known)
+	defer func() { _ = r.Nodes.Close() }() // errors of ending unneeded sessions are ignored
+	r.Emit = func(e event.Event) { dep.log.Append(e) }
+	found, err := r.Converge(ctx, dep.env.Deployment.Converge)
+	dep.env.Changed, dep.env.Drift = found.Changed, found.Drift
+	if _, stopped := endedBy(err); !stopped && fault.KindOf(err) == fault.Busy {
+		err = &ended{why: err.Error(), busy: true}
+	}
+	return err
+}
+
+// mayConverge refuses a project whose branches are not at what is live.
 func (dep *deployment) mayConverge(ctx context.Context) error {
 	name := dep.env.Deployment.Project
 	refused := func(format string, args ...any) *fault.Error {
@@ -117,9 +142,6 @@ func (dep *deployment) mayConverge(ctx context.Context) error {
 	}
 	if err := dep.yield(); err != nil {
 		return err
-	}
-	if dep.env.Prepared.Rollout != nil {
-		return refused("%s runs on nodes, and projects with nodes do not converge", name).WithHint("corpus-git deploy %s  applies the live release on its nodes", name)
 	}
 	dep.p.settling.Lock(name)()
 	j, entries, err := journal.Open(dep.p.cfg.State.Journal(name.String()))

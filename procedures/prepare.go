@@ -314,7 +314,7 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 	}
 	in := project.CfgInputs{
 		Inputs: declared, Hold: holds, Partial: src.Partial, Name: d.Project, Layout: t.Root.Project(d.Project.String()), Facts: t.facts(d.Project, p.grains), Deployment: &d,
-		OnNodes: holds && len(members) > 0, Classes: p.classes, Env: src.Environment, RemoteLess: src.RemoteLess, Environments: t.environments(), Retention: t.retention(), Generated: p.passwords.In,
+		Classes: p.classes, Env: src.Environment, RemoteLess: src.RemoteLess, Environments: t.environments(), Retention: t.retention(), Generated: p.passwords.In,
 	}
 	if node != nil {
 		in.Node = *node

@@ -117,11 +117,9 @@ type CfgInputs struct {
 	// and missing ones; with Partial missing ones are empty.
 	Inputs        *schema.Inputs
 	Hold, Partial bool
-	// Classes are the classes that the recipe declares; nil declares none. Node is the node that this is for; the zero value means none. OnNodes: this is
-	// the hub of the project's nodes, and new values are introduced.
+	// Classes are the classes that the recipe declares; nil declares none. Node is the node that this is for; the zero value means none.
 	Classes *schema.Classes
 	Node    Node
-	OnNodes bool
 	// Generated reports whether a text of the sample or the pillar holds a generated secret, which makes it as secret as the pillar; nil means never. It is
 	// called after Sample and Pillar.
 	Generated func(text string) bool

@@ -46,7 +46,7 @@ func (c *Cfg) Converge(server ConvergePolicy) ConvergePolicy {
 }
 
 // converge reads and validates the key of the same name.
-func (c *Cfg) converge(in CfgInputs) error {
+func (c *Cfg) converge() error {
 	l := c.root.get([]string{convergeKey})
 	fail := func(l Layer, says string, keys ...string) *fault.Error {
 		e := cfgError(l, convergeKey, "%s", says)
@@ -92,8 +92,5 @@ func (c *Cfg) converge(in CfgInputs) error {
 			err = fail(at, "is not known; the keys are boot, every, splay and mode", name)
 		}
 	})
-	if k := c.convergence; err == nil && in.OnNodes && (k.boot != nil && *k.boot || k.every != nil && *k.every > 0) {
-		return fail(l.nearest(l.layer), "a project with nodes does not converge").WithHint("remove the key;  corpus-git deploy %s  applies the live release on its nodes", in.Name)
-	}
 	return err
 }

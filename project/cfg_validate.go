@@ -32,7 +32,7 @@ func (c *Cfg) validate(in CfgInputs) error {
 	if err := c.watch(); err != nil {
 		return err
 	}
-	if err := c.converge(in); err != nil {
+	if err := c.converge(); err != nil {
 		return err
 	}
 	for _, key := range []string{"only", "only_steps"} {

@@ -391,7 +391,17 @@ func (n *Node) Cancel(ctx context.Context, q CancelRequest) error {
 
 // Check runs the checks of a project there.
 func (n *Node) Check(ctx context.Context, name project.Name) (project.Result, error) {
-	f, err := n.connected(ctx, Request{Check: name})
+	return n.result(ctx, Request{Check: name})
+}
+
+// Converge applies again there what is live, or compares it.
+func (n *Node) Converge(ctx context.Context, q ConvergeRequest) (project.Result, error) {
+	return n.result(ctx, Request{Converge: &q})
+}
+
+// result is connected, for a request whose response has a result.
+func (n *Node) result(ctx context.Context, q Request) (project.Result, error) {
+	f, err := n.connected(ctx, q)
 	if err == nil && f.Result == nil {
 		err = fault.New(fault.Failed, "", "on %s: corpus-git gave no result", printable.Text(n.Host.Target))
 	}

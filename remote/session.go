@@ -31,6 +31,8 @@ type Request struct {
 	Cancel *CancelRequest `json:"cancel,omitempty"`
 	// Check runs the checks of a project; the response has a result.
 	Check project.Name `json:"check,omitempty"`
+	// Converge applies what is live again, or compares it; the response has a result. A machine of an older release refuses it.
+	Converge *ConvergeRequest `json:"converge,omitempty"`
 	// Upgrade is followed by a program, as package bundle/program writes it: the machine runs it from now on, if it reaches the hub. The
 	// response comes before it is run. This request has the same form in all versions of the protocol.
 	Upgrade bool `json:"upgrade,omitempty"`
@@ -40,6 +42,16 @@ type Request struct {
 type CancelRequest struct {
 	Project    project.Name `json:"project"`
 	Deployment project.ID   `json:"deployment"`
+	// Lease is bundle.Manifest.Lease.
+	Lease int64 `json:"lease,omitempty"`
+}
+
+// ConvergeRequest describes a converge of what is live on the machine.
+type ConvergeRequest struct {
+	Project project.Name `json:"project"`
+	// Deployment is the ID that it gets there, for a CancelRequest.
+	Deployment project.ID          `json:"deployment"`
+	Run        project.ConvergeRun `json:"run"`
 	// Lease is bundle.Manifest.Lease.
 	Lease int64 `json:"lease,omitempty"`
 }
@@ -131,6 +143,8 @@ type Handler interface {
 	Upgrade(ctx context.Context, in *bufio.Reader) error
 	// Check runs the checks of a project.
 	Check(ctx context.Context, name project.Name) (project.Result, error)
+	// Converge applies what is live again, or compares it. The result's kind is Busy if something else runs in the project.
+	Converge(ctx context.Context, q ConvergeRequest) (project.Result, error)
 }
 
 // Serve serves the requests of in, until it ends. A failed request is answered by its error, and ends the session if a bundle was not
@@ -172,6 +186,11 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, hello Hello, h Hand
 		case q.Check != "":
 			var res project.Result
 			if res, err = h.Check(ctx, q.Check); err == nil {
+				last.Result = &res
+			}
+		case q.Converge != nil:
+			var res project.Result
+			if res, err = h.Converge(ctx, *q.Converge); err == nil {
 				last.Result = &res
 			}
 		default:

@@ -24,6 +24,10 @@ func (a *answers) Cancel(_ context.Context, q remote.CancelRequest) error {
 	return nil
 }
 
+func (a *answers) Converge(_ context.Context, q remote.ConvergeRequest) (project.Result, error) {
+	return project.Result{State: project.Done, Reason: string(q.Run.Mode)}, nil
+}
+
 func (a *answers) Check(_ context.Context, name project.Name) (project.Result, error) {
 	a.asked = append(a.asked, "check "+string(name))
 	return project.Result{State: project.Done}, nil

@@ -30,7 +30,10 @@ func (c *core) openWatch(ctx context.Context) (err error) {
 // openConverge creates the converge scheduler, which a server starts.
 func (c *core) openConverge(ctx context.Context) (err error) {
 	c.register = register.New(register.Config{Checks: c.watch.States, Address: c.machineAddress, Publish: c.publish, Log: c.log})
-	of := live.Converge{Projects: c.live, Registers: c.register.Set, Undeployed: c.pipeline.Undeployed, Server: func() project.ConvergePolicy { return c.cfg.Load().Converge.Policy() }}
+	of := live.Converge{Projects: c.live, Registers: c.register.Set, Undeployed: c.pipeline.Undeployed, Server: func() project.ConvergePolicy { return c.cfg.Load().Converge.Policy() }, Node: func(ctx context.Context, name project.Name) (bool, error) {
+		p, err := c.registry.Get(ctx, name)
+		return err == nil && p.Node != nil && p.Node.Name != "", err
+	}}
 	c.converge, err = converge.Open(ctx, converge.Config{
 		DB: c.db, Projects: c.everyProject, Plan: of.Plan, Notify: c.outbox.Add, Boot: converge.BootOf(os.DirFS("/proc")), Now: time.Now, Log: c.log,
 		Start: func(ctx context.Context, d project.Deployment) (project.ID, error) {

@@ -3,6 +3,7 @@ package requests
 import (
 	"bufio"
 	"context"
+	"slices"
 
 	"corpus-git/bundle"
 	"corpus-git/internal/audit"
@@ -118,6 +119,31 @@ func (h Handler) Check(ctx context.Context, name project.Name) (project.Result, 
 		return project.Result{}, err
 	}
 	id, err := h.Runs.Start(ctx, project.Deployment{Project: name, Trigger: project.TriggerCheck, Pusher: h.Pusher}, nil)
+	if err != nil {
+		return project.Result{}, err
+	}
+	return h.Runs.Wait(ctx, id)
+}
+
+// Converge implements remote.Handler.
+func (h Handler) Converge(ctx context.Context, q remote.ConvergeRequest) (project.Result, error) {
+	name, err := project.ParseName(string(q.Project))
+	if err != nil {
+		return project.Result{}, err
+	}
+	if !slices.Contains(project.ConvergeModes(), q.Run.Mode) {
+		return project.Result{}, fault.New(fault.Refused, "", "%q is not a mode of a converge", string(q.Run.Mode))
+	}
+	if _, err := project.ParseIDPrefix(string(q.Deployment)); err != nil || len(q.Deployment) != 36 {
+		return project.Result{}, fault.New(fault.Refused, "", "%q is not the ID of a deployment", string(q.Deployment))
+	}
+	if err := h.Bundles.Fence(ctx, name, q.Lease); err != nil {
+		return project.Result{}, h.Audited(audit.Entry{Action: "converge", Project: string(name)}, err)
+	}
+	id, err := h.Runs.Start(ctx, project.Deployment{ID: q.Deployment, Project: name, Trigger: project.TriggerConverge, Converge: q.Run, Pusher: h.Pusher}, nil)
+	if fault.KindOf(err) == fault.Busy { // not an error of the connection
+		return project.Result{State: project.Refused, Kind: fault.Busy.String(), Reason: err.Error()}, nil
+	}
 	if err != nil {
 		return project.Result{}, err
 	}
