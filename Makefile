@@ -51,6 +51,7 @@ crash: ## faults, kills and power cuts at every call, and a server killed everyw
 	$(GO) test ./cmd/corpus-git -run '^(TestCrash|TestPowerCut)$$' -count=1 -timeout 180m -v
 	$(GO) test -tags fleet ./cmd/corpus-git -run '^TestCrashFleet$$' -count=1 -timeout 600m -v
 	$(GO) test -tags fleet ./cluster -run '^TestCrashHubs$$' -count=1 -timeout 600m -v
+	$(GO) test -tags fleet ./cmd/corpus-git -run '^TestCrashCluster$$' -count=1 -timeout 600m -v
 
 docs: build ## man pages, completions, generated references
 	$(BIN) docs --dir dist/docs
