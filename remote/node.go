@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"corpus-git/bundle"
@@ -187,10 +186,11 @@ func (n *Node) start(ctx context.Context) (c *conn, missing string, err error) {
 
 // attach begins a session over a stream of an agent.
 func (n *Node) attach(ctx context.Context) (*conn, error) {
-	stream, err := n.Dial(ctx)
+	to, err := n.Dial(ctx)
 	if err != nil {
 		return nil, err
 	}
+	stream := agentStream{to, n.Host.Target}
 	life, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	c := &conn{in: stream, frames: make(chan Frame, 64), stop: stop, ended: make(chan struct{})}
 	closed := context.AfterFunc(life, func() { _ = stream.Close() })
@@ -199,9 +199,12 @@ func (n *Node) attach(ctx context.Context) (*conn, error) {
 		bad := c.decode(stream)
 		close(c.frames)
 		_ = stream.Close()
+		var lost *ConnectionError
 		switch {
 		case context.Cause(life) != nil:
 			c.err = context.Cause(life)
+		case errors.As(bad, &lost):
+			c.err = bad
 		case bad != nil:
 			c.err = fault.New(fault.Failed, "", "on %s: %w", printable.Text(n.Host.Target), bad)
 		default:
@@ -276,7 +279,7 @@ func (c *conn) decode(in io.Reader) error {
 	for {
 		var f Frame
 		switch err := dec.Decode(&f); {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.ErrClosedPipe):
+		case errors.Is(err, io.EOF), err != nil && ended(err):
 			return nil
 		case err != nil:
 			return err
@@ -308,7 +311,7 @@ func (n *Node) follow(ctx context.Context, q Request, body func(context.Context,
 		if err == nil && body != nil {
 			err = body(ctx, c.in)
 		}
-		if err != nil && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, os.ErrClosed) && !errors.Is(err, io.ErrClosedPipe) && !errors.Is(err, io.EOF) {
+		if err != nil && !ended(err) && !errors.Is(err, io.EOF) {
 			c.stop(err)
 		}
 	}()
@@ -360,33 +363,44 @@ var ErrNoResult = errors.New("the connection was lost before the result came")
 
 // Apply sends a bundle and follows its deployment to the end. It reconnects after a lost connection: the deployment is identified by its
 // ID, runs once, and its events continue where they stopped. The exit status is the deployment's.
-func (n *Node) Apply(ctx context.Context, a Apply) (Frame, error) {
+func (n *Node) Apply(ctx context.Context, a Apply) (f Frame, err error) {
 	var seq uint64
+	err = reconnecting(ctx, a.ReconnectFor, a.Lost, func() (err error) {
+		f, err = n.applyOnce(ctx, a, &seq)
+		return err
+	})
+	return f, err
+}
+
+// reconnecting calls once again while it fails because the connection was lost, for at most limit.
+func reconnecting(ctx context.Context, limit time.Duration, told func(err error, again time.Duration), once func() error) error {
 	begun := time.Now()
 	wait := time.Second
 	for {
-		f, err := n.applyOnce(ctx, a, &seq)
+		err := once()
 		var lost *ConnectionError
 		if err == nil || !errors.As(err, &lost) || fault.KindOf(err) != fault.Busy {
-			return f, err
+			return err
 		}
-		if time.Since(begun)+wait > a.ReconnectFor {
-			return f, fault.New(fault.Busy, "", "%w: %w", ErrNoResult, err)
+		if time.Since(begun)+wait > limit {
+			return fault.New(fault.Busy, "", "%w: %w", ErrNoResult, err)
 		}
-		a.Lost(err, wait)
+		told(err, wait)
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return f, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 		wait = min(2*wait, 30*time.Second)
 	}
 }
 
-// Cancel ends a deployment there, and returns when it has ended.
-func (n *Node) Cancel(ctx context.Context, q CancelRequest) error {
-	_, err := n.connected(ctx, Request{Cancel: &q})
-	return err
+// Cancel ends a deployment there, and returns when it has ended. After a lost connection it reconnects for at most limit, and calls lost.
+func (n *Node) Cancel(ctx context.Context, q CancelRequest, limit time.Duration, lost func(err error, again time.Duration)) error {
+	return reconnecting(ctx, limit, lost, func() error {
+		_, err := n.connected(ctx, Request{Cancel: &q})
+		return err
+	})
 }
 
 // Check runs the checks of a project there.

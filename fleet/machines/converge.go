@@ -41,7 +41,7 @@ func (r *machines) Converge(ctx context.Context, n fleet.Node, o fleet.Order, ru
 	if cause := context.Cause(ctx); cause != nil && fault.KindOf(cause) != fault.Busy { // a deployment that comes next ends it there by itself
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 		defer cancel()
-		if cerr := node.Cancel(end, remote.CancelRequest{Project: d.Project, Deployment: d.ID, Lease: lease}); cerr != nil {
+		if cerr := node.Cancel(end, remote.CancelRequest{Project: d.Project, Deployment: d.ID, Lease: lease}, cancelTimeout, r.lost(n, o)); cerr != nil {
 			r.Log.Warn().Err(cerr).Str("node", n.Name).Str("deployment", string(d.ID)).Msg("end a converge")
 		}
 	}

@@ -307,13 +307,18 @@ func (r *machines) apply(ctx context.Context, n fleet.Node, o fleet.Order, how r
 		_, err := r.bundles().Write(ctx, m, slices.Concat(have.Code, have.Pillar), &r.packs, w)
 		return err
 	}
-	how.Lost = func(err error, again time.Duration) {
-		r.Log.Warn().Err(err).Str("node", n.Name).Str("deployment", string(o.Deployment.ID)).Stringer("again", again).Msg("connection to a node lost")
-	}
+	how.Lost = r.lost(n, o)
 	if how.Show == nil {
 		how.Show = func(event.Event) error { return nil }
 	}
 	return node.Apply(ctx, how)
+}
+
+// lost reports a lost connection to a node.
+func (r *machines) lost(n fleet.Node, o fleet.Order) func(err error, again time.Duration) {
+	return func(err error, again time.Duration) {
+		r.Log.Warn().Err(err).Str("node", n.Name).Str("deployment", string(o.Deployment.ID)).Stringer("again", again).Msg("connection to a node lost")
+	}
 }
 
 // Fetch implements fleet.Nodes.
@@ -372,7 +377,8 @@ func (r *machines) Back(ctx context.Context, n fleet.Node, o fleet.Order) (strin
 		if lease, err = r.lease(ctx); err != nil {
 			return "", err
 		}
-		err = node.Cancel(ctx, remote.CancelRequest{Project: o.Deployment.Project, Deployment: o.ID(o.Run), Lease: lease}) // what has begun may go live after the query of what is live
+		// What has begun may go live after the query of what is live.
+		err = node.Cancel(ctx, remote.CancelRequest{Project: o.Deployment.Project, Deployment: o.ID(o.Run), Lease: lease}, nodeTimeout, r.lost(n, o))
 	}
 	if err != nil {
 		return "", err
