@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -30,14 +29,18 @@ type Hub struct {
 // Config describes this hub's part in a cluster.
 type Config struct {
 	Self Hub
-	// Hubs are all of them, Self included.
-	Hubs []Hub
+	// Hubs returns all of them as they are now, Self included.
+	Hubs func() ([]Hub, error)
 	// Connect connects to the hubs' account on any of the NATS servers, the own one first.
 	Connect func(opts ...nats.Option) (*nats.Conn, error)
 	Root    layout.Root
 	State   layout.State
 	// Founder means that this hub's state is the cluster's first.
 	Founder bool
+	// LogLimit is the size of the log from which it is shortened even if a hub that is not heard still needs it, in bytes: that hub copies. 0 is the default, 4 GiB.
+	LogLimit uint64
+	// Silence is how long nothing is heard of a leader before this hub tries to lead. 0 is the default, 2.5 seconds.
+	Silence time.Duration
 	Log     zerolog.Logger
 }
 
@@ -83,6 +86,9 @@ type Cluster struct {
 	heardAt time.Time
 	reports map[string]Status
 	leader  *Leader // while this hub leads
+	// known are the hubs as they were read last, resigned is the greatest epoch that was ended in order.
+	known    []Hub
+	resigned uint64
 
 	// cursor is the number of the last message that was read, batch that of the first part of an incomplete batch, 0 for none. Follow alone uses them.
 	cursor, batch uint64
@@ -95,6 +101,9 @@ func Open(ctx context.Context, c Config) (*Cluster, error) {
 	}
 	var err error
 	if cl.pos, err = cl.readPosition(); err != nil {
+		return nil, err
+	}
+	if cl.known, err = c.Hubs(); err != nil {
 		return nil, err
 	}
 	for cl.conn == nil {
@@ -134,7 +143,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // listen subscribes to what the other hubs say.
 func (c *Cluster) listen() error {
-	for topic, f := range map[string]func([]byte){beatTopic: c.hearBeat, reportTopic: c.hearReport} {
+	for topic, f := range map[string]func([]byte){beatTopic: c.hearBeat, reportTopic: c.hearReport, resignTopic: c.hearResign} {
 		stop, err := c.log.Hear(topic, f)
 		if err != nil {
 			return err
@@ -148,6 +157,7 @@ func (c *Cluster) listen() error {
 const (
 	beatTopic   = "beat"
 	reportTopic = "report"
+	resignTopic = "resign"
 	copyTopic   = "copy."
 )
 
@@ -165,6 +175,26 @@ func (c *Cluster) hearBeat(data []byte) {
 	if l := c.leader; l != nil && b.Epoch > l.epoch {
 		l.lose(ErrLost)
 	}
+	c.news()
+}
+
+// hearResign hears that a hub no longer leads, and that the log has all that it had: another one can lead at once.
+func (c *Cluster) hearResign(data []byte) {
+	var r resignation
+	if json.Unmarshal(data, &r) != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r.Epoch < c.pos.Epoch || r.Epoch < c.heard.Epoch || r.Name == c.c.Self.Name {
+		return
+	}
+	c.resigned, c.heardAt = r.Epoch, time.Time{}
+	c.news()
+}
+
+// news wakes a follower.
+func (c *Cluster) news() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -207,21 +237,25 @@ func (c *Cluster) Leader() (h Hub, epoch uint64, ok bool) {
 	return c.heard.Hub, c.heard.Epoch, !c.heardAt.IsZero() && time.Since(c.heardAt) < quiet
 }
 
-// names returns the names of all hubs: those of Config.Hubs, and those that have joined since and are heard. The caller holds mu.
-func (c *Cluster) names() (names []string) {
-	for _, h := range c.c.Hubs {
-		names = append(names, h.Name)
+// hubs returns the hubs as they are now, or as they were last if they can't be read. What was heard of one that was removed is forgotten.
+func (c *Cluster) hubs() []Hub {
+	now, err := c.c.Hubs()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil && len(now) > 0 {
+		c.known = now
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.reports)) {
-		if !slices.Contains(names, name) && time.Since(c.reports[name].Seen) < unreachable {
-			names = append(names, name)
+	for name := range c.reports {
+		if !slices.ContainsFunc(c.known, func(h Hub) bool { return h.Name == name }) {
+			delete(c.reports, name)
 		}
 	}
-	return names
+	return c.known
 }
 
-// Status returns what is known of each hub: those of Config.Hubs in their order, then those that have joined since.
+// Status returns what is known of each hub.
 func (c *Cluster) Status(ctx context.Context) ([]Status, error) {
+	hubs := c.hubs()
 	s, err := c.log.State(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -230,7 +264,8 @@ func (c *Cluster) Status(ctx context.Context) ([]Status, error) {
 	}
 	var out []Status
 	now := time.Now()
-	for _, name := range c.names() {
+	for _, h := range hubs {
+		name := h.Name
 		r := c.reports[name]
 		r.Name = name
 		switch {

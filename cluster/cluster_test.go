@@ -9,8 +9,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -74,6 +76,16 @@ type world struct {
 	hubs    []*hub
 	all     []cluster.Hub
 	led     chan *hub
+	// removed is a hub that the others know no more, limit Config.LogLimit.
+	removed atomic.Value
+	limit   uint64
+	silence time.Duration
+}
+
+// known is Config.Hubs.
+func (w *world) known() ([]cluster.Hub, error) {
+	removed, _ := w.removed.Load().(string)
+	return slices.DeleteFunc(slices.Clone(w.all), func(h cluster.Hub) bool { return h.Name == removed }), nil
 }
 
 func newWorld(t *testing.T) *world {
@@ -97,7 +109,7 @@ func (h *hub) open(parent context.Context) error {
 	ctx, cancel := context.WithCancel(parent)
 	h.stop, h.ended = cancel, make(chan struct{})
 	c, err := cluster.Open(ctx, cluster.Config{
-		Self: h.w.all[h.i], Hubs: h.w.all, Root: h.root, State: h.root.DefaultState(), Founder: h.i == 0,
+		Self: h.w.all[h.i], Hubs: h.w.known, Root: h.root, State: h.root.DefaultState(), Founder: h.i == 0, LogLimit: h.w.limit, Silence: h.w.silence,
 		Log: zerolog.New(zerolog.NewTestWriter(h.t)).With().Str("hub", h.w.all[h.i].Name).Logger(),
 		Connect: func(opts ...nats.Option) (*nats.Conn, error) {
 			return h.w.servers.Connect(h.i, append(opts, nats.SetCustomDialer(h.cable))...)
@@ -323,6 +335,25 @@ func statuses(t *testing.T, h *hub) {
 		require.NoError(t, t.Context().Err())
 		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+// statuses returns what a hub knows of all.
+func (h *hub) statuses() []cluster.Status {
+	h.t.Helper()
+	all, err := h.c.Status(h.t.Context())
+	require.NoError(h.t, err)
+	return all
+}
+
+// applied returns what a hub has applied, as another one knows it.
+func (h *hub) applied(other *hub) uint64 {
+	h.t.Helper()
+	for _, s := range h.statuses() {
+		if s.Name == h.w.all[other.i].Name {
+			return s.Applied
+		}
+	}
+	return 0
 }
 
 // random returns content that can't be compressed.

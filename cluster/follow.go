@@ -2,11 +2,13 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -36,7 +38,7 @@ func (c *Cluster) Follow(ctx context.Context) (epoch uint64, err error) {
 	}
 	c.rewind()
 	// Hubs that start together do not all try at once; trying at once does no harm.
-	f := follower{c: c, patience: quiet + rand.N(beatEvery), since: time.Now()}
+	f := follower{c: c, patience: cmp.Or(c.c.Silence, quiet) + rand.N(beatEvery), since: time.Now()}
 	told := ""
 	for {
 		epoch, err = f.step(ctx)
@@ -81,10 +83,13 @@ type follower struct {
 	since time.Time
 }
 
-// silence returns how long nothing was heard of a leader.
+// silence returns how long nothing was heard of a leader. One that has resigned is not waited for.
 func (f *follower) silence() time.Duration {
 	f.c.mu.Lock()
 	defer f.c.mu.Unlock()
+	if f.c.pos.Epoch > 0 && f.c.resigned == f.c.pos.Epoch {
+		return math.MaxInt64
+	}
 	last := f.since
 	if f.c.heardAt.After(last) {
 		last = f.c.heardAt
@@ -109,7 +114,9 @@ func (f *follower) step(ctx context.Context) (epoch uint64, err error) {
 	case ok:
 		return 0, f.take(ctx, at, data)
 	case f.silence() > f.patience && p.Applied >= p.Until:
-		return f.lead(ctx, c.cursor, p.Epoch, false)
+		if epoch, err = f.lead(ctx, c.cursor, p.Epoch, false); epoch > 0 || err != nil {
+			return epoch, err
+		}
 	}
 	f.wait(ctx)
 	return 0, nil

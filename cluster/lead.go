@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -297,7 +298,29 @@ func (l *Leader) ended() bool {
 	}
 }
 
-// Close ships everything and marks the position clean, so that this hub can follow without a copy. Nothing may write to the state any more. The database may be
+// errResigned is why a leadership ended that another hub continues at once.
+var errResigned = fmt.Errorf("%w: this hub has handed over", ErrLost)
+
+// resignWait limits how long the message may take to reach the NATS server.
+const resignWait = time.Second
+
+// resign tells the others that one of them can lead at once. If it does not reach them they notice the silence.
+func (l *Leader) resign(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, resignWait)
+	defer cancel()
+	data, err := json.Marshal(resignation{Name: l.c.c.Self.Name, Epoch: l.epoch})
+	if err == nil {
+		err = l.c.log.Say(resignTopic, data)
+	}
+	if err == nil {
+		err = l.c.log.Flush(ctx)
+	}
+	if err != nil {
+		l.c.c.Log.Debug().Err(err).Msg("telling the other hubs that one of them can lead")
+	}
+}
+
+// Close ships everything, marks the position clean, so that this hub can follow without a copy, and lets another hub lead at once. Nothing may write to the state any more. The database may be
 // open or closed; if it is closed all of it is sent.
 func (l *Leader) Close(ctx context.Context) error {
 	l.mu.Lock()
@@ -316,12 +339,14 @@ func (l *Leader) Close(ctx context.Context) error {
 		l.all.Wait()
 		return err
 	}
-	l.lose(ErrLost) // ends what runs in the background; the log still ends with this hub's last message
+	l.lose(errResigned) // ends what runs in the background; the log still ends with this hub's last message
 	l.all.Wait()
 	l.mu.Lock()
 	last := l.last
 	l.mu.Unlock()
-	err = l.c.setPosition(position{Applied: last, Epoch: l.epoch})
+	if err = l.c.setPosition(position{Applied: last, Epoch: l.epoch}); err == nil {
+		l.resign(ctx)
+	}
 	l.c.mu.Lock()
 	l.c.leader = nil
 	l.c.mu.Unlock()

@@ -60,6 +60,12 @@ type beat struct {
 	Last uint64 `json:"last"`
 }
 
+// resignation is what a hub says that has led, and has ended in order.
+type resignation struct {
+	Name  string `json:"name"`
+	Epoch uint64 `json:"epoch"`
+}
+
 // report is what a hub that follows says all the time.
 type report struct {
 	Name    string `json:"name"`

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/binary"
@@ -14,7 +15,7 @@ import (
 const (
 	// walLimit is the size of the write-ahead log from which the database is checkpointed, in bytes.
 	walLimit = 8 << 20
-	// logLimit is the size of the log from which it is shortened even if a hub still needs it, in bytes: that hub copies.
+	// logLimit is the default of Config.LogLimit.
 	logLimit = 4 << 30
 )
 
@@ -150,7 +151,7 @@ func (l *Leader) checkpoint(ctx context.Context, d *sql.DB) error {
 // stepDown lets a NATS server order the log that is not beside this hub, so that the end of this machine is not also the end of that.
 func (l *Leader) stepDown(ctx context.Context) {
 	var others []string
-	for _, h := range l.c.c.Hubs {
+	for _, h := range l.c.hubs() {
 		if h.Name != l.c.c.Self.Name {
 			others = append(others, h.Name)
 		}
@@ -163,11 +164,12 @@ func (l *Leader) stepDown(ctx context.Context) {
 // shorten removes what all hubs have applied from the log, and more if it is too large.
 func (l *Leader) shorten(ctx context.Context, s stream.State) {
 	need, reached := s.Last, s.Last // what all hubs need, and what those need that were heard
+	hubs := l.c.hubs()
 	l.c.mu.Lock()
-	for _, name := range l.c.names() {
-		r, known := l.c.reports[name]
+	for _, h := range hubs {
+		r, known := l.c.reports[h.Name]
 		switch {
-		case name == l.c.c.Self.Name:
+		case h.Name == l.c.c.Self.Name:
 			continue
 		case !known:
 			need = 0
@@ -179,7 +181,7 @@ func (l *Leader) shorten(ctx context.Context, s stream.State) {
 		}
 	}
 	l.c.mu.Unlock()
-	if s.Bytes > logLimit {
+	if s.Bytes > cmp.Or(l.c.c.LogLimit, logLimit) {
 		need = max(need, reached)
 	}
 	// The last message stays: it says which epoch this is.

@@ -220,6 +220,9 @@ func (l *Log) stepDown(ctx context.Context, request []byte) error {
 // Say sends a message to all hubs that listen; it is stored nowhere.
 func (l *Log) Say(topic string, data []byte) error { return l.conn.Publish(prefix+topic, data) }
 
+// Flush returns when what was said has reached a NATS server.
+func (l *Log) Flush(ctx context.Context) error { return l.conn.FlushWithContext(ctx) }
+
 // Hear calls f for each message of Say, one at a time, until stop is called.
 func (l *Log) Hear(topic string, f func(data []byte)) (stop func(), err error) {
 	s, err := l.conn.Subscribe(prefix+topic, func(m *nats.Msg) { f(m.Data) })

@@ -238,7 +238,7 @@ func (f *follower) open(ctx context.Context) (*cluster.Cluster, error) {
 			return nil, err
 		}
 		c, err := cluster.Open(ctx, cluster.Config{
-			Self: m.Self, Hubs: m.Hubs, Founder: m.Founder, Root: layout.Root(f.Config.Config.Root), State: f.state, Log: f.Log.With().Str("part", "hubs").Logger(),
+			Self: m.Self, Hubs: func() ([]cluster.Hub, error) { return known(f.state) }, Founder: m.Founder, Root: layout.Root(f.Config.Config.Root), State: f.state, Log: f.Log.With().Str("part", "hubs").Logger(),
 			Connect: connect,
 		})
 		if err == nil {

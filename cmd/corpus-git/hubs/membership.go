@@ -36,3 +36,9 @@ func load(state layout.State) (m membership, err error) {
 	m.Self = m.Hubs[i]
 	return m, nil
 }
+
+// known returns the hubs that have joined, as they are now.
+func known(state layout.State) ([]cluster.Hub, error) {
+	list, err := member.Load(state)
+	return list.Known(), err
+}

@@ -1,0 +1,115 @@
+package cluster_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A leader that ends in order hands over: another hub leads although none would after a silence, again and again, and no hub copies.
+func TestHandOver(t *testing.T) {
+	w := newWorld(t)
+	w.silence = time.Hour
+	for _, h := range w.hubs {
+		h.start()
+	}
+	leader := w.next()
+	leader.push(1)
+	w.same(leader, w.hubs...)
+	for n := 2; n < 6; n++ {
+		epoch := leader.lead.Epoch()
+		require.NoError(t, leader.lead.Close(t.Context()))
+		leader.kill()
+		next := w.next()
+		require.NotSame(t, leader, next)
+		require.Equal(t, epoch+1, next.lead.Epoch())
+		leader.start()
+		next.push(n)
+		w.same(next, w.hubs...)
+		leader = next
+	}
+}
+
+// The log is shortened to what all hubs have applied. A hub that is down keeps it long up to the limit, and copies when it is back; a hub that was removed does not.
+func TestShortenedLog(t *testing.T) {
+	w := newWorld(t)
+	for _, h := range w.hubs {
+		h.start()
+	}
+	a := w.next()
+	a.push(1)
+	w.same(a, w.hubs...)
+	others := []*hub{}
+	for _, h := range w.hubs {
+		if h != a {
+			others = append(others, h)
+		}
+	}
+	b, c := others[0], others[1]
+
+	shortens := func(n int) {
+		t.Helper()
+		for ; ; n++ {
+			before := a.applied(a)
+			a.push(n)
+			w.same(a, b)
+			first, err := a.lead.Shorten(t.Context())
+			require.NoError(t, err)
+			if first > before {
+				return
+			}
+			require.NoError(t, t.Context().Err())
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+	// While it is down the log waits for it.
+	c.kill()
+	down := a.applied(c)
+	a.push(2)
+	w.same(a, b)
+	first, err := a.lead.Shorten(t.Context())
+	require.NoError(t, err)
+	require.LessOrEqual(t, first, down+1)
+	// It was removed: nothing is kept for it, without a restart of the others.
+	w.removed.Store(w.all[c.i].Name)
+	shortens(3)
+	for _, s := range a.statuses() {
+		require.NotEqual(t, w.all[c.i].Name, s.Name)
+	}
+	// It is added again, and copies, since the log does not have what it lacks.
+	w.removed.Store("")
+	c.start()
+	w.same(a, b, c)
+}
+
+// A log that is larger than the limit is shortened to what the hubs have applied that are heard.
+func TestLimitedLog(t *testing.T) {
+	w := newWorld(t)
+	w.limit = 1 << 20
+	for _, h := range w.hubs {
+		h.start()
+	}
+	a := w.next()
+	a.push(1)
+	w.same(a, w.hubs...)
+	c := w.hubs[(a.i+1)%3]
+	b := w.hubs[(a.i+2)%3]
+	c.kill()
+	down := a.applied(c)
+	for n := 2; ; n++ {
+		a.write(fmt.Sprintf("projects/p/git/project.git/objects/pack/pack-%d.pack", n), random(1<<19))
+		a.push(n)
+		w.same(a, b)
+		first, err := a.lead.Shorten(t.Context())
+		require.NoError(t, err)
+		if first > down+1 {
+			break
+		}
+		require.NoError(t, t.Context().Err())
+		time.Sleep(300 * time.Millisecond)
+	}
+	c.start()
+	w.same(a, b, c)
+}
