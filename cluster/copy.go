@@ -34,12 +34,12 @@ const (
 
 // copyRequest is a request of a hub that copies.
 type copyRequest struct {
-	Hub   string `json:"hub"`
-	Op    string `json:"op"`
-	Name  string `json:"name,omitempty"`
-	After string `json:"after,omitempty"`
-	At    int64  `json:"at,omitempty"`
-	Bare  bool   `json:"bare,omitempty"`
+	Hub   string       `json:"hub"`
+	Op    string       `json:"op"`
+	Name  replica.Text `json:"name,omitempty"`
+	After replica.Text `json:"after,omitempty"`
+	At    int64        `json:"at,omitempty"`
+	Bare  bool         `json:"bare,omitempty"`
 }
 
 // copyPlace is a place in the log.
@@ -80,7 +80,7 @@ func (l *Leader) answers(data []byte) ([]byte, error) {
 	if l.ended() {
 		return nil, ErrLost
 	}
-	r.Name, r.After = replica.Unescape(r.Name), replica.Unescape(r.After)
+	name := string(r.Name)
 	f := l.c.files
 	switch r.Op {
 	case copyBegin:
@@ -89,15 +89,15 @@ func (l *Leader) answers(data []byte) ([]byte, error) {
 		return l.place(replica.Scope{All: true}, func() { l.copies(r.Hub, false) })
 	case copyItems:
 		l.copies(r.Hub, true)
-		items, more, err := f.Items(r.Name, r.After, listLimit, r.Bare)
+		items, more, err := f.Items(name, string(r.After), listLimit, r.Bare)
 		if err != nil {
 			return nil, err
 		}
 		return json.Marshal(copyList{items, more})
 	case copySum:
-		return f.Sum(r.Name)
+		return f.Sum(name)
 	case copyPart:
-		return f.Part(r.Name, r.At, l.c.log.MaxMessage()-1)
+		return f.Part(name, r.At, l.c.log.MaxMessage()-1)
 	}
 	return nil, fmt.Errorf("this version does not know the request %q", r.Op)
 }
@@ -194,7 +194,7 @@ func (r remote) ask(ctx context.Context, q copyRequest) ([]byte, error) {
 	if h, _, ok := r.heard(); !ok || h.Name != r.leader {
 		return nil, fmt.Errorf("%s no longer leads", r.leader)
 	}
-	q.Hub, q.Name, q.After = r.hub, replica.Escape(q.Name), replica.Escape(q.After)
+	q.Hub = r.hub
 	b, err := json.Marshal(q)
 	if err != nil {
 		return nil, err
@@ -225,7 +225,7 @@ func (r remote) place(ctx context.Context, op string) (p copyPlace, err error) {
 
 // Items asks for the names in a folder.
 func (r remote) Items(ctx context.Context, folder, after string, bare bool) ([]replica.Item, bool, error) {
-	b, err := r.ask(ctx, copyRequest{Op: copyItems, Name: folder, After: after, Bare: bare})
+	b, err := r.ask(ctx, copyRequest{Op: copyItems, Name: replica.Text(folder), After: replica.Text(after), Bare: bare})
 	if err != nil {
 		return nil, false, err
 	}
@@ -236,10 +236,10 @@ func (r remote) Items(ctx context.Context, folder, after string, bare bool) ([]r
 
 // Sum asks for the SHA-256 of a file.
 func (r remote) Sum(ctx context.Context, name string) ([]byte, error) {
-	return r.ask(ctx, copyRequest{Op: copySum, Name: name})
+	return r.ask(ctx, copyRequest{Op: copySum, Name: replica.Text(name)})
 }
 
 // Part asks for some bytes of a file.
 func (r remote) Part(ctx context.Context, name string, at int64) ([]byte, error) {
-	return r.ask(ctx, copyRequest{Op: copyPart, Name: name, At: at})
+	return r.ask(ctx, copyRequest{Op: copyPart, Name: replica.Text(name), At: at})
 }

@@ -118,7 +118,7 @@ func TestTheFounderLeads(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	c, err := cluster.Open(ctx, cluster.Config{Self: l.Hubs[0].Hub, Hubs: l.Known(), Connect: dial, Root: layout.Root(t.TempDir()), State: a.State, Founder: true, Log: zerolog.Nop()})
+	c, err := cluster.Open(ctx, cluster.Config{Self: l.Hubs[0].Hub, Hubs: func() ([]cluster.Hub, error) { return l.Known(), nil }, Connect: dial, Root: layout.Root(t.TempDir()), State: a.State, Founder: true, Log: zerolog.Nop()})
 	require.NoError(t, err)
 	defer c.Close()
 	epoch, err := c.Follow(ctx)

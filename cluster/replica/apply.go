@@ -62,10 +62,11 @@ func (a *applier) apply(rec record) error {
 	if rec.Kind == pages {
 		return a.pages(rec)
 	}
-	if !a.valid(rec.Name) {
+	name := string(rec.Name)
+	if !a.valid(name) {
 		return errors.New("hubs do not have this in common")
 	}
-	path := a.at(rec.Name)
+	path := a.at(name)
 	if rec.Kind != gone {
 		if err := vfs.MkdirAll(a.FS, filepath.Dir(path), 0o700); err != nil {
 			return err
@@ -251,7 +252,7 @@ func (a *applier) link(path string, rec record) error {
 	if err := a.FS.Remove(temp(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := a.FS.Symlink(rec.Target, temp(path)); err != nil {
+	if err := a.FS.Symlink(string(rec.Target), temp(path)); err != nil {
 		return err
 	}
 	if err := permitted(a.FS.Lchown(temp(path), int(rec.UID), int(rec.GID))); err != nil {

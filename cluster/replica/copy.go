@@ -17,7 +17,7 @@ import (
 
 // Item is one name in a folder of another hub.
 type Item struct {
-	Name string `json:"name"` // whole, not only its last part
+	Name Text `json:"name"` // whole, not only its last part
 	// Kind is file, folder or link.
 	Kind   string `json:"kind"`
 	Mode   uint32 `json:"mode"`
@@ -25,7 +25,7 @@ type Item struct {
 	GID    uint32 `json:"gid"`
 	Mtime  int64  `json:"mtime"`
 	Size   int64  `json:"size,omitempty"`
-	Target string `json:"target,omitempty"`
+	Target Text   `json:"target,omitempty"`
 	// Data is the content of a small file; an empty one has none.
 	Data []byte `json:"data,omitempty"`
 }
@@ -82,7 +82,7 @@ func (f Files) Items(name, after string, limit int, bare bool) (items []Item, mo
 		if err != nil {
 			return nil, false, err
 		}
-		i := Item{Name: full, Mode: st.Perm(), UID: st.UID, GID: st.GID, Mtime: st.Mtime}
+		i := Item{Name: Text(full), Mode: st.Perm(), UID: st.UID, GID: st.GID, Mtime: st.Mtime}
 		switch {
 		case st.IsDir():
 			i.Kind = folder
@@ -101,7 +101,8 @@ func (f Files) Items(name, after string, limit int, bare bool) (items []Item, mo
 			}
 		case st.IsSymlink():
 			i.Kind = link
-			if i.Target, err = f.FS.Readlink(f.at(full)); err != nil {
+			target, err := f.FS.Readlink(f.at(full))
+			if i.Target = Text(target); err != nil {
 				return nil, false, err
 			}
 		default:
@@ -206,7 +207,7 @@ func list(ctx context.Context, r Remote, name string, bare bool) (all []Item, er
 		if len(items) == 0 {
 			break
 		}
-		all, after = append(all, items...), path.Base(items[len(items)-1].Name)
+		all, after = append(all, items...), path.Base(string(items[len(items)-1].Name))
 	}
 	return all, nil
 }
@@ -247,23 +248,24 @@ func (c *copier) contents(ctx context.Context, name string) error {
 		return err
 	}
 	for _, i := range items {
-		if !c.valid(i.Name) || path.Dir(i.Name) != name {
+		full := string(i.Name)
+		if !c.valid(full) || path.Dir(full) != name {
 			return errors.New("the other hub lists what hubs do not have in common")
 		}
 		switch i.Kind {
 		case folder:
-			if err := c.one().folder(c.at(i.Name), i.record()); err != nil {
+			if err := c.one().folder(c.at(full), i.record()); err != nil {
 				return err
 			}
-			c.folder(ctx, i.Name)
+			c.folder(ctx, full)
 		case link:
-			if err := c.one().link(c.at(i.Name), i.record()); err != nil {
+			if err := c.one().link(c.at(full), i.record()); err != nil {
 				return err
 			}
 		case whole:
 			if i.Size > int64(len(i.Data)) {
 				c.start(ctx, i)
-			} else if err := c.inline(c.at(i.Name), i); err != nil {
+			} else if err := c.inline(c.at(full), i); err != nil {
 				return err
 			}
 		}
@@ -279,7 +281,7 @@ func (i Item) record() record {
 func (f Files) prune(name string, items []Item) error {
 	there := map[string]bool{}
 	for _, i := range items {
-		there[i.Name] = true
+		there[string(i.Name)] = true
 	}
 	names, err := f.FS.ReadDir(f.at(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -340,14 +342,15 @@ func (c *copier) file(ctx context.Context, i Item) error {
 	if err := errors.Join(ctx.Err(), c.failed()); err != nil {
 		return err
 	}
-	p := c.at(i.Name)
+	name := string(i.Name)
+	p := c.at(name)
 	one := c.one()
 	if st, err := c.FS.Lstat(p); err == nil && st.IsRegular() && (st.Size == i.Size || i.Size < 0) {
-		here, err := c.Sum(i.Name)
+		here, err := c.Sum(name)
 		if err != nil {
 			return err
 		}
-		there, err := c.r.Sum(ctx, i.Name)
+		there, err := c.r.Sum(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -360,7 +363,7 @@ func (c *copier) file(ctx context.Context, i Item) error {
 	}
 	err := one.make(p, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, i.record(), func(h vfs.File) error {
 		for at := int64(0); ; {
-			part, err := c.r.Part(ctx, i.Name, at)
+			part, err := c.r.Part(ctx, name, at)
 			if err != nil || len(part) == 0 {
 				return err
 			}
@@ -389,8 +392,9 @@ func (f Files) Prune(ctx context.Context, r Remote) error {
 			return err
 		}
 		for _, i := range items {
-			if st, err := f.FS.Lstat(f.at(i.Name)); i.Kind == folder && err == nil && st.IsDir() {
-				if err := walk(i.Name); err != nil {
+			full := string(i.Name)
+			if st, err := f.FS.Lstat(f.at(full)); i.Kind == folder && err == nil && st.IsDir() {
+				if err := walk(full); err != nil {
 					return err
 				}
 			}

@@ -13,7 +13,7 @@ func ForgedForTest(t *testing.T, name string) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	b := NewBatch(&out)
-	require.NoError(t, b.add(record{Kind: whole, Name: name, Mode: 0o644, Size: 1}, strings.NewReader("x")))
+	require.NoError(t, b.add(record{Kind: whole, Name: Text(name), Mode: 0o644, Size: 1}, strings.NewReader("x")))
 	require.NoError(t, b.Close())
 	return out.Bytes()
 }

@@ -1,7 +1,6 @@
 package replica
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -9,8 +8,19 @@ import (
 
 const hexadecimal = "0123456789ABCDEF"
 
-// Escape returns a text that JSON can hold for a name of any bytes: as it is, or with % and bytes that are no UTF-8 as %XX. Names of refs need not be UTF-8.
-func Escape(name string) string {
+// Text is a name or the target of a link, of any bytes: names of refs need not be UTF-8. As text, and so in JSON, % and bytes that are no UTF-8 are %XX.
+type Text string
+
+// MarshalText implements encoding.TextMarshaler.
+func (t Text) MarshalText() ([]byte, error) { return []byte(escape(string(t))), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (t *Text) UnmarshalText(text []byte) error {
+	*t = Text(unescape(string(text)))
+	return nil
+}
+
+func escape(name string) string {
 	if utf8.ValidString(name) && !strings.Contains(name, "%") {
 		return name
 	}
@@ -29,8 +39,7 @@ func Escape(name string) string {
 	return out.String()
 }
 
-// Unescape is the reverse of Escape.
-func Unescape(text string) string {
+func unescape(text string) string {
 	if !strings.Contains(text, "%") {
 		return text
 	}
@@ -46,36 +55,4 @@ func Unescape(text string) string {
 		out.WriteByte(text[i])
 	}
 	return out.String()
-}
-
-// MarshalJSON implements json.Marshaler; see Escape.
-func (r record) MarshalJSON() ([]byte, error) {
-	type plain record
-	p := plain(r)
-	p.Name, p.Target = Escape(r.Name), Escape(r.Target)
-	return json.Marshal(p)
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (r *record) UnmarshalJSON(text []byte) error {
-	type plain record
-	err := json.Unmarshal(text, (*plain)(r))
-	r.Name, r.Target = Unescape(r.Name), Unescape(r.Target)
-	return err
-}
-
-// MarshalJSON implements json.Marshaler; see Escape.
-func (i Item) MarshalJSON() ([]byte, error) {
-	type plain Item
-	p := plain(i)
-	p.Name, p.Target = Escape(i.Name), Escape(i.Target)
-	return json.Marshal(p)
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (i *Item) UnmarshalJSON(text []byte) error {
-	type plain Item
-	err := json.Unmarshal(text, (*plain)(i))
-	i.Name, i.Target = Unescape(i.Name), Unescape(i.Target)
-	return err
 }

@@ -27,12 +27,12 @@ const (
 // record is the header of one change. A batch is a stream of records, compressed with zstd: the length of a header (uvarint), the header in JSON, the content.
 type record struct {
 	Kind   string `json:"kind"`
-	Name   string `json:"name,omitempty"`
+	Name   Text   `json:"name,omitempty"`
 	Mode   uint32 `json:"mode,omitempty"` // twelve bits
 	UID    uint32 `json:"uid,omitempty"`
 	GID    uint32 `json:"gid,omitempty"`
 	Mtime  int64  `json:"mtime,omitempty"`
-	Target string `json:"target,omitempty"`
+	Target Text   `json:"target,omitempty"`
 	At     int64  `json:"at,omitempty"`
 	// Size is the length of the content in bytes.
 	Size int64 `json:"size,omitempty"`
@@ -46,7 +46,7 @@ const maxHeader = 1 << 20
 
 // attributes are those of a file, for a record.
 func attributes(kind, name string, st vfs.Stat) record {
-	return record{Kind: kind, Name: name, Mode: st.Perm(), UID: st.UID, GID: st.GID, Mtime: st.Mtime}
+	return record{Kind: kind, Name: Text(name), Mode: st.Perm(), UID: st.UID, GID: st.GID, Mtime: st.Mtime}
 }
 
 // Batch writes one batch. It is not safe for concurrent use.

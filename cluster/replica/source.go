@@ -131,7 +131,7 @@ func (t *tracker) visit(ctx context.Context, name string, parent *node, want wan
 			return err
 		}
 		r := attributes(link, name, st)
-		r.Target = target
+		r.Target = Text(target)
 		t.set(parent, base, &node{st: st, settled: true})
 		return t.add(r, nil)
 	}
@@ -151,7 +151,7 @@ func (t *tracker) gone(name string, parent *node, capture bool) error {
 		return nil
 	}
 	t.set(parent, path.Base(name), nil)
-	return t.add(record{Kind: gone, Name: name}, nil)
+	return t.add(record{Kind: gone, Name: Text(name)}, nil)
 }
 
 // folder captures a folder and what is in it.
