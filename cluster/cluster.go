@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,6 +38,8 @@ type Config struct {
 	State   layout.State
 	// Founder means that this hub's state is the cluster's first.
 	Founder bool
+	// Release is that of this program, for Status.
+	Release string
 	// LogLimit is the size of the log from which it is shortened even if a hub that is not heard still needs it, in bytes: that hub copies. 0 is the default, 4 GiB.
 	LogLimit uint64
 	// Silence is how long nothing is heard of a leader before this hub tries to lead. 0 is the default, 2.5 seconds.
@@ -65,6 +68,19 @@ type Status struct {
 	Behind  uint64 `json:"behind"`
 	// Seen is when it was last heard; zero if never.
 	Seen time.Time `json:"seen"`
+	// Release is that of its program, Trouble what keeps it from following, "" for nothing.
+	Release string `json:"release"`
+	Trouble string `json:"trouble"`
+	// Skew is how much its clock is ahead of this hub's, as far as is known: what a message takes is in it.
+	Skew time.Duration `json:"skew"`
+}
+
+// Log is the extent of the log.
+type Log struct {
+	// Bytes is its size, Limit the size from which it is shortened even if a hub that is not heard still needs it.
+	Bytes, Limit uint64
+	// Missing are the NATS servers that do not store it at the moment, or lack some of it.
+	Missing []string
 }
 
 // Cluster is this hub's part in a cluster. Its methods are safe for concurrent use.
@@ -85,6 +101,7 @@ type Cluster struct {
 	heard   beat
 	heardAt time.Time
 	reports map[string]Status
+	trouble string  // why this hub can't follow
 	leader  *Leader // while this hub leads
 	// known are the hubs as they were read last, resigned is the greatest epoch that was ended in order.
 	known    []Hub
@@ -94,7 +111,7 @@ type Cluster struct {
 	cursor, batch uint64
 }
 
-// Open connects to the NATS servers and creates the log if it is missing, for which it waits until all three respond or ctx ends. The caller calls Close.
+// Open connects to the NATS servers and creates the log if it is missing, for which it waits until all three respond or ctx ends. ctx limits Open alone. The caller calls Close.
 func Open(ctx context.Context, c Config) (*Cluster, error) {
 	cl := &Cluster{
 		c: c, files: replica.Files{FS: vfs.OS{}, Root: c.Root, State: c.State}, ended: make(chan struct{}), wake: make(chan struct{}, 1), does: Follows, reports: map[string]Status{},
@@ -114,7 +131,7 @@ func Open(ctx context.Context, c Config) (*Cluster, error) {
 		}
 		cl.conn = nil
 		if !pause(ctx, reconnect) {
-			return nil, fault.New(fault.Internal, "connect to the NATS servers of the hubs", "%w", err).WithHint("corpus-git hub status  shows which hubs respond")
+			return nil, fault.New(fault.Busy, "connect to the NATS servers of the hubs", "%w", err)
 		}
 	}
 	if cl.log, err = stream.Open(ctx, cl.conn); err == nil {
@@ -122,7 +139,7 @@ func Open(ctx context.Context, c Config) (*Cluster, error) {
 	}
 	if err != nil {
 		cl.conn.Close()
-		return nil, fault.New(fault.Internal, "", "%w", err).WithHint("the log of the hubs needs two of the three NATS servers, and all three when it is created")
+		return nil, fault.New(fault.Busy, "", "%w", err).WithHint("the log of the hubs needs two of the three NATS servers, and all three when it is created")
 	}
 	cl.all.Go(cl.report)
 	return cl, nil
@@ -172,6 +189,7 @@ func (c *Cluster) hearBeat(data []byte) {
 		return // of a hub that does not know yet that it was replaced
 	}
 	c.heard, c.heardAt = b, time.Now()
+	c.reports[b.Hub.Name] = Status{Name: b.Hub.Name, Does: Leads, Applied: b.Last, Seen: c.heardAt, Release: b.Release, Skew: skew(b.At)}
 	if l := c.leader; l != nil && b.Epoch > l.epoch {
 		l.lose(ErrLost)
 	}
@@ -208,7 +226,15 @@ func (c *Cluster) hearReport(data []byte) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.reports[r.Name] = Status{Name: r.Name, Does: r.Does, Applied: r.Applied, Seen: time.Now()}
+	c.reports[r.Name] = Status{Name: r.Name, Does: r.Does, Applied: r.Applied, Seen: time.Now(), Release: r.Release, Trouble: r.Trouble, Skew: skew(r.At)}
+}
+
+// skew returns how much the clock of the hub that has sent a message is ahead of this one's; 0 if it is of a release that does not say.
+func skew(at time.Time) time.Duration {
+	if at.IsZero() {
+		return 0
+	}
+	return time.Until(at).Round(time.Millisecond)
 }
 
 // report tells the others what this hub does.
@@ -217,7 +243,7 @@ func (c *Cluster) report() {
 	defer t.Stop()
 	for {
 		c.mu.Lock()
-		r, leads := report{Name: c.c.Self.Name, Does: c.does, Applied: c.pos.Applied}, c.does == Leads
+		r, leads := report{Name: c.c.Self.Name, Does: c.does, Applied: c.pos.Applied, Release: c.c.Release, Trouble: c.trouble, At: time.Now()}, c.does == Leads
 		c.mu.Unlock()
 		if data, err := json.Marshal(r); err == nil && !leads {
 			_ = c.log.Say(reportTopic, data) // the next one replaces it
@@ -253,14 +279,20 @@ func (c *Cluster) hubs() []Hub {
 	return c.known
 }
 
-// Status returns what is known of each hub.
-func (c *Cluster) Status(ctx context.Context) ([]Status, error) {
+// Status returns what is known of each hub, and of the log: fault.Busy, with the hubs, if no majority of the NATS servers answers about it.
+func (c *Cluster) Status(ctx context.Context) ([]Status, Log, error) {
 	hubs := c.hubs()
 	s, err := c.log.State(ctx)
+	log := Log{Bytes: s.Bytes, Limit: cmp.Or(c.c.LogLimit, logLimit), Missing: s.Missing}
+	if err != nil {
+		err = fault.New(fault.Busy, "", "no majority of the NATS servers of the hubs answers: %w", err)
+	} else if s.Leader == "" {
+		err = fault.New(fault.Busy, "", "no majority of the NATS servers of the hubs answers")
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
-		s.Last = max(c.heard.Last, c.pos.Applied)
+		s.Last = max(s.Last, c.heard.Last, c.pos.Applied)
 	}
 	var out []Status
 	now := time.Now()
@@ -270,7 +302,7 @@ func (c *Cluster) Status(ctx context.Context) ([]Status, error) {
 		r.Name = name
 		switch {
 		case name == c.c.Self.Name:
-			r.Does, r.Applied, r.Seen = c.does, c.pos.Applied, now
+			r.Does, r.Applied, r.Seen, r.Release, r.Trouble, r.Skew = c.does, c.pos.Applied, now, c.c.Release, c.trouble, 0
 			if c.leader != nil {
 				r.Applied = s.Last
 			}
@@ -282,7 +314,7 @@ func (c *Cluster) Status(ctx context.Context) ([]Status, error) {
 		r.Behind = s.Last - min(s.Last, r.Applied)
 		out = append(out, r)
 	}
-	return out, nil
+	return out, log, err
 }
 
 // Close disconnects.

@@ -317,7 +317,7 @@ func TestThreeHubs(t *testing.T) {
 func statuses(t *testing.T, h *hub) {
 	t.Helper()
 	for {
-		all, err := h.c.Status(t.Context())
+		all, _, err := h.c.Status(t.Context())
 		require.NoError(t, err)
 		does := map[string]int{}
 		for _, s := range all {
@@ -340,7 +340,7 @@ func statuses(t *testing.T, h *hub) {
 // statuses returns what a hub knows of all.
 func (h *hub) statuses() []cluster.Status {
 	h.t.Helper()
-	all, err := h.c.Status(h.t.Context())
+	all, _, err := h.c.Status(h.t.Context())
 	require.NoError(h.t, err)
 	return all
 }

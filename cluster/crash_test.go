@@ -253,7 +253,7 @@ func (cl *client) settle(ctx context.Context) {
 			cl.mu.Unlock()
 			continue
 		}
-		all, err := h.c.Status(ctx)
+		all, _, err := h.c.Status(ctx)
 		ready := err == nil
 		for _, s := range all {
 			ready = ready && s.Behind == 0 && (s.Does == cluster.Leads || s.Does == cluster.Follows)

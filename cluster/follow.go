@@ -49,6 +49,7 @@ func (c *Cluster) Follow(ctx context.Context) (epoch uint64, err error) {
 			return epoch, nil
 		case err == nil:
 			told = ""
+			c.setTrouble("")
 			continue
 		case errors.Is(err, errCopy) || errors.Is(err, replica.ErrDiffers):
 			p := c.position()
@@ -57,6 +58,7 @@ func (c *Cluster) Follow(ctx context.Context) (epoch uint64, err error) {
 				return 0, serr
 			}
 		}
+		c.setTrouble(err.Error())
 		if text := err.Error(); text != told { // once, however often it is tried
 			c.c.Log.Warn().Err(err).Msg("following the hub that leads")
 			told = text
@@ -68,6 +70,12 @@ func (c *Cluster) Follow(ctx context.Context) (epoch uint64, err error) {
 
 // rewind reads the log again from the position on.
 func (c *Cluster) rewind() { c.cursor, c.batch = c.position().Applied, 0 }
+
+func (c *Cluster) setTrouble(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.trouble = text
+}
 
 func (c *Cluster) setDoes(what string) {
 	c.mu.Lock()

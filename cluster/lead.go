@@ -130,7 +130,7 @@ func (l *Leader) beat() {
 
 func (l *Leader) say() {
 	l.mu.Lock()
-	b := beat{Hub: l.c.c.Self, Epoch: l.epoch, Last: l.last}
+	b := beat{Hub: l.c.c.Self, Epoch: l.epoch, Last: l.last, Release: l.c.c.Release, At: time.Now()}
 	l.mu.Unlock()
 	if data, err := json.Marshal(b); err == nil {
 		_ = l.c.log.Say(beatTopic, data) // the next one replaces it

@@ -58,6 +58,9 @@ type beat struct {
 	Epoch uint64 `json:"epoch"`
 	// Last is the number of the last message of the log.
 	Last uint64 `json:"last"`
+	// Release is that of its program, At the time there.
+	Release string    `json:"release,omitempty"`
+	At      time.Time `json:"at,omitzero"`
 }
 
 // resignation is what a hub says that has led, and has ended in order.
@@ -71,6 +74,10 @@ type report struct {
 	Name    string `json:"name"`
 	Does    string `json:"does"`
 	Applied uint64 `json:"applied"`
+	// Release is that of its program, Trouble what keeps it from following, At the time there.
+	Release string    `json:"release,omitempty"`
+	Trouble string    `json:"trouble,omitempty"`
+	At      time.Time `json:"at,omitzero"`
 }
 
 const (

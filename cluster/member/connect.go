@@ -85,6 +85,15 @@ func system(state layout.State, f func(c *nats.Conn) error) error {
 	return f(c)
 }
 
+// Clustered reports whether the NATS server beside this hub runs with the configuration for several hubs. An error means that it does not answer.
+func Clustered(state layout.State) (ok bool, err error) {
+	err = system(state, func(c *nats.Conn) error {
+		ok = c.ConnectedClusterName() != ""
+		return nil
+	})
+	return ok, err
+}
+
 // Refresh writes the configuration of the NATS server beside this hub again, if the list of hubs has changed, and has the server read it. fault.Busy means that the server could not: it has to be
 // restarted.
 func Refresh(ctx context.Context, state layout.State) (changed bool, err error) {

@@ -45,7 +45,7 @@ type List struct {
 // Self is which of the hubs a machine is, as in layout.State.ClusterSelf.
 type Self struct {
 	Name string `json:"name"`
-	// Founder means that this machine's state was there first.
+	// Founder means that this machine's state is the one that the others copy first: it serves alone until they do.
 	Founder bool `json:"founder"`
 }
 
@@ -133,6 +133,15 @@ func Load(state layout.State) (l List, err error) {
 func LoadSelf(state layout.State) (s Self, ok bool, err error) {
 	ok, err = readJSON(state.ClusterSelf(), &s)
 	return s, ok, err
+}
+
+// Founded records that this machine's state is no longer the first one: the hubs have one in common. Durable on return.
+func Founded(state layout.State) error {
+	s, ok, err := LoadSelf(state)
+	if err != nil || !ok || !s.Founder {
+		return err
+	}
+	return writeJSON(state, state.ClusterSelf(), Self{Name: s.Name})
 }
 
 func readJSON(path string, v any) (there bool, err error) {

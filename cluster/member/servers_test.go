@@ -128,7 +128,7 @@ func TestTheFounderLeads(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(a.State.Path(), "bundle_signers"), make([]byte, 3<<20), 0o600))
 	require.NoError(t, lead.Barrier(ctx, ""))
-	all, err := c.Status(ctx)
+	all, _, err := c.Status(ctx)
 	require.NoError(t, err)
 	require.Len(t, all, Size)
 	require.Equal(t, cluster.Leads, all[0].Does)

@@ -23,6 +23,8 @@ const (
 	pause = 100 * time.Millisecond
 	// largest limits a message, in bytes; overhead is what a message has in addition to its data.
 	largest, overhead = 512 << 10, 4 << 10
+	// absent is how long nothing is heard of a server that does not have the whole log before State says so.
+	absent = 5 * time.Second
 	// wrongLast is a code of nats-server for "wrong last sequence" that the client does not name.
 	wrongLast = 10164
 )
@@ -149,6 +151,8 @@ type State struct {
 	Bytes       uint64
 	// Leader is the name of the NATS server that orders the messages, "" if none does.
 	Leader string
+	// Missing are the names of the servers that do not have all of it, or do not answer.
+	Missing []string
 }
 
 // State returns the extent of the log, as the server that orders it knows it.
@@ -162,6 +166,11 @@ func (l *Log) State(ctx context.Context) (State, error) {
 	s := State{First: info.State.FirstSeq, Last: info.State.LastSeq, Bytes: info.State.Bytes}
 	if info.Cluster != nil {
 		s.Leader = info.Cluster.Leader
+		for _, p := range info.Cluster.Replicas {
+			if p.Offline || !p.Current && p.Active > absent {
+				s.Missing = append(s.Missing, p.Name)
+			}
+		}
 	}
 	if s.First == 0 {
 		s.First = 1

@@ -15,6 +15,19 @@ type Hub struct {
 	Applied uint64    `json:"applied,omitempty"`
 	Behind  uint64    `json:"behind,omitempty"`
 	Seen    time.Time `json:"seen,omitzero"`
+	// Release is that of its program, Trouble what keeps it from following; ClockAhead is how many seconds its clock is ahead of that of the hub that answers.
+	Release    string  `json:"release,omitempty"`
+	Trouble    string  `json:"trouble,omitempty"`
+	ClockAhead float64 `json:"clock_ahead,omitempty"`
+}
+
+// HubProblem is something that is wrong with the hubs.
+type HubProblem struct {
+	// Hub is the hub that it is about, "" for all of them.
+	Hub     string `json:"hub,omitempty"`
+	Problem string `json:"problem"`
+	// Hint says what to do.
+	Hint string `json:"hint,omitempty"`
 }
 
 // Hubs is what hub list --json and hub status --json print.
@@ -28,4 +41,8 @@ type Hubs struct {
 	Leader string `json:"leader,omitempty"`
 	Epoch  uint64 `json:"epoch,omitempty"`
 	Hubs   []Hub  `json:"hubs"`
+	// LogBytes is the size of the log, LogLimit that from which a hub that is away has to copy.
+	LogBytes uint64       `json:"log_bytes,omitempty"`
+	LogLimit uint64       `json:"log_limit,omitempty"`
+	Problems []HubProblem `json:"problems"`
 }

@@ -1,6 +1,7 @@
 package hubs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,15 +36,16 @@ type Config struct {
 	Reopen  func() error
 	// Following is called once connections are accepted.
 	Following func(ssh, http net.Listener) error
-	// Answer runs a command of the control socket that can be answered while this hub follows; ok is false for others.
-	Answer func(ctx context.Context, c *cluster.Cluster, argv []string, out, errw io.Writer) (code int, ok bool)
-	Log    zerolog.Logger
+	// Answer runs a command of the control socket that can be answered while this hub follows; ok is false for others. c is nil while the log can't be opened, for the reason trouble.
+	Answer  func(ctx context.Context, c *cluster.Cluster, trouble string, argv []string, out, errw io.Writer) (code int, ok bool)
+	Release string
+	Log     zerolog.Logger
 }
 
 // ErrStopped is the error of Follow after a signal that ends the process.
 var ErrStopped = errors.New("stopped while following")
 
-// Follow follows until this hub leads. It returns nil, with the sockets as they were, if this server is not one of several hubs.
+// Follow follows until this hub leads. It returns nil, with the sockets that listen, if this server is not one of several hubs, or serves alone as long as the others could not begin (errAlone).
 func Follow(c Config) (*Lead, systemd.Sockets, error) {
 	state := layout.State(c.Config.StateDir)
 	m, err := load(state)
@@ -57,6 +59,12 @@ func Follow(c Config) (*Lead, systemd.Sockets, error) {
 	// A process that led and was replaced left what its deployments had started.
 	if _, err := execx.Reap("/proc", state.Processes()); err != nil {
 		c.Log.Warn().Err(err).Msg("end left-over processes")
+	}
+	if m.Founder && m.Begun {
+		if err := member.Founded(state); err != nil {
+			return nil, c.Sockets, errors.Join(err, lock.Release())
+		}
+		m.Founder = false
 	}
 	f := &follower{Config: c, member: m, state: state, given: c.Sockets != systemd.Sockets{}}
 	ctx, stop := context.WithCancelCause(context.Background())
@@ -109,15 +117,17 @@ type follower struct {
 	member membership
 	state  layout.State
 	given  bool
-	log    *cluster.Cluster
 	mu     sync.Mutex
+	log    *cluster.Cluster
+	// trouble is why the log is not open.
+	trouble string
 }
 
-// opened returns the connection to the log, nil while there is none.
-func (f *follower) opened() *cluster.Cluster {
+// opened returns the connection to the log, nil while there is none, and why.
+func (f *follower) opened() (c *cluster.Cluster, trouble string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.log
+	return f.log, f.trouble
 }
 
 // run listens, and follows.
@@ -172,6 +182,10 @@ func (f *follower) run(ctx context.Context) (out *Lead, err error) {
 	}
 	serving.Go(func() { f.refresh(inner) })
 	l, err := f.follow(inner)
+	if errors.Is(err, errAlone) {
+		f.Log.Warn().Str("hub", f.member.Self.Name).Err(err).Msg("this hub serves alone, as before the others joined; start the NATS servers of all hubs, here again, and then restart this hub")
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -219,6 +233,9 @@ func (f *follower) follow(ctx context.Context) (_ *Lead, err error) {
 	if _, err = c.Follow(ctx); err != nil {
 		return nil, err
 	}
+	if err = member.Founded(f.state); err != nil {
+		return nil, err
+	}
 	leader, err := c.Lead(ctx)
 	if err != nil {
 		return nil, err
@@ -226,26 +243,61 @@ func (f *follower) follow(ctx context.Context) (_ *Lead, err error) {
 	return &Lead{log: c, leader: leader, member: m, state: f.state, given: f.given, logger: f.Log}, nil
 }
 
-// openRetry is the pause between attempts to reach the NATS servers.
-const openRetry = time.Second
+const (
+	// openRetry is the pause between attempts to reach the NATS servers, and openTime limits one.
+	openRetry, openTime = time.Second, 8 * time.Second
+	// founding is how long the hub whose state is the first one waits for NATS servers that form a cluster, before it serves alone.
+	founding = 30 * time.Second
+)
+
+// errAlone means that the hubs never had a state in common: the others have joined, and this one has not led yet. Until it leads it can serve alone, since no other hub can lead before one has copied
+// this one's state.
+var errAlone = errors.New("the NATS servers of the hubs do not form a cluster")
+
+// alone returns errAlone if this hub need not wait for the NATS servers, because of what.
+func (f *follower) alone(waited time.Duration, what error) error {
+	m := f.member
+	if !m.Founder || m.Begun {
+		return nil
+	}
+	if clustered, err := member.Clustered(f.state); err == nil && !clustered {
+		return fmt.Errorf("%w: the one beside this hub runs with the configuration for one hub", errAlone)
+	}
+	if waited > founding && what != nil {
+		return fmt.Errorf("%w: %w", errAlone, what)
+	}
+	return nil
+}
 
 // open opens the log, as soon as enough of the NATS servers respond.
 func (f *follower) open(ctx context.Context) (*cluster.Cluster, error) {
 	m := f.member
+	if err := f.alone(0, nil); err != nil {
+		return nil, err
+	}
+	begun := time.Now()
 	for said := ""; ; {
 		connect, err := member.Connect(f.state)
 		if err != nil {
 			return nil, err
 		}
-		c, err := cluster.Open(ctx, cluster.Config{
-			Self: m.Self, Hubs: func() ([]cluster.Hub, error) { return known(f.state) }, Founder: m.Founder, Root: layout.Root(f.Config.Config.Root), State: f.state, Log: f.Log.With().Str("part", "hubs").Logger(),
+		attempt, cancel := context.WithTimeout(ctx, openTime)
+		c, err := cluster.Open(attempt, cluster.Config{
+			Release: f.Release, Self: m.Self, Hubs: func() ([]cluster.Hub, error) { return known(f.state) }, Founder: m.Founder, Root: layout.Root(f.Config.Config.Root), State: f.state, Log: f.Log.With().Str("part", "hubs").Logger(),
 			Connect: connect,
 		})
+		cancel()
 		if err == nil {
 			return c, nil
 		}
 		if ctx.Err() != nil {
 			return nil, err
+		}
+		f.mu.Lock()
+		f.trouble = err.Error()
+		f.mu.Unlock()
+		if alone := f.alone(time.Since(begun), err); alone != nil {
+			return nil, alone
 		}
 		if kind := fault.KindOf(err); kind == fault.Usage || kind == fault.Refused {
 			return nil, err
@@ -265,7 +317,7 @@ func (f *follower) open(ctx context.Context) (*cluster.Cluster, error) {
 // leader returns an address of the hub that leads.
 func (f *follower) leader(address func(cluster.Hub) string) func() (string, bool) {
 	return func() (string, bool) {
-		c := f.opened()
+		c, _ := f.opened()
 		if c == nil {
 			return "", false
 		}
@@ -279,19 +331,22 @@ func (f *follower) leader(address func(cluster.Hub) string) func() (string, bool
 
 // answer runs a command over the control socket.
 func (f *follower) answer(ctx context.Context, _ control.Peer, q control.Request, _ io.Reader, stdout, stderr io.Writer) int {
-	c := f.opened()
-	if c != nil && f.Answer != nil {
-		if code, ok := f.Answer(ctx, c, q.Argv, stdout, stderr); ok {
+	c, trouble := f.opened()
+	if f.Answer != nil {
+		if code, ok := f.Answer(ctx, c, trouble, q.Argv, stdout, stderr); ok {
 			return code
 		}
 	}
 	e := fault.New(fault.Busy, "", "this hub follows, and no hub leads at the moment").WithHint("try again in a few seconds;  corpus-git hub list  shows the hubs")
-	if c != nil {
+	switch {
+	case c == nil:
+		e = fault.New(fault.Busy, "", "this hub waits for the NATS servers of the hubs: %s", cmp.Or(trouble, "it has just started")).WithHint("two of the three have to run;  corpus-git hub list  shows more")
+	default:
 		if h, _, ok := c.Leader(); ok {
 			e = fault.New(fault.Refused, "", "this hub follows %s", h.Name).WithHint("run it there, or over ssh:  ssh -p %s deploy@%s …", port(h.SSH), host(h.SSH))
 		}
 	}
-	_, _ = fmt.Fprintf(stderr, "corpus-git: %s\nhint: %s\n", e, fault.HintOf(e))
+	_, _ = fmt.Fprintf(stderr, "error: %s\nhint: %s\n", e, fault.HintOf(e))
 	return fault.ExitCode(e)
 }
 

@@ -14,7 +14,7 @@ import (
 
 // Cluster is what is known of the hubs that run.
 type Cluster interface {
-	Status(ctx context.Context) ([]cluster.Status, error)
+	Status(ctx context.Context) ([]cluster.Status, cluster.Log, error)
 	Leader() (h cluster.Hub, epoch uint64, ok bool)
 }
 

@@ -2,25 +2,17 @@ package hubs
 
 import (
 	"cmp"
-	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"net"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"corpus-git/cluster"
 	"corpus-git/cluster/member"
 	"corpus-git/cmd/corpus-git/verbs/nodes"
 	"corpus-git/fleet/broker"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/fault"
-	"corpus-git/layout"
-	"corpus-git/project/status"
 )
 
 // Command returns the verb hub. reads are the annotations of a command that reads standard input.
@@ -179,129 +171,4 @@ func statusCommand(s Session) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return shown(s, "hub status", own) },
 	}
 	return s.JSONFlag(c)
-}
-
-func shown(s Session, verb string, show func(d status.Hubs, line func(string, ...any))) error {
-	if err := s.Admin(verb, ""); err != nil {
-		return err
-	}
-	d, err := Document(s.Context, s.State, s.Cluster)
-	if err != nil {
-		return err
-	}
-	if s.JSON() {
-		return s.Document(d)
-	}
-	p := s.Printer()
-	show(d, p.Line)
-	return p.Err()
-}
-
-// Document returns what is known of the hubs. c is nil on a hub without others.
-func Document(ctx context.Context, state layout.State, c Cluster) (d status.Hubs, err error) {
-	d.Version, d.Hubs = status.Version, []status.Hub{}
-	l, err := member.Load(state)
-	if err != nil {
-		return d, err
-	}
-	self, _, err := member.LoadSelf(state)
-	if err != nil {
-		return d, err
-	}
-	var all []cluster.Status
-	if c != nil {
-		if all, err = c.Status(ctx); err != nil {
-			return d, err
-		}
-		if h, epoch, ok := c.Leader(); ok {
-			d.Leader, d.Epoch = h.Name, epoch
-		}
-	}
-	d.Formed = l.Formed
-	for _, m := range l.Hubs {
-		h := status.Hub{Name: m.Name, SSH: m.SSH, HTTP: m.HTTP, NATS: m.NATS, State: "not joined"}
-		if m.Joined {
-			h.State = "joined"
-		}
-		if m.Joined && l.Formed {
-			h.State = "unknown"
-		}
-		if at := slices.IndexFunc(all, func(o cluster.Status) bool { return o.Name == m.Name }); at >= 0 {
-			h.State, h.Applied, h.Behind, h.Seen = all[at].Does, all[at].Applied, all[at].Behind, all[at].Seen
-		}
-		d.Hubs = append(d.Hubs, h)
-	}
-	if len(l.Hubs) > 0 {
-		d.Self = self.Name
-	}
-	return d, nil
-}
-
-func list(d status.Hubs, line func(string, ...any)) {
-	if len(d.Hubs) == 0 {
-		line("this hub has no others:  corpus-git hub add NAME --ssh HOST:PORT --nats tls://HOST:PORT")
-		return
-	}
-	for _, h := range d.Hubs {
-		behind, this := "", ""
-		if h.State == cluster.Follows || h.State == cluster.Copies {
-			behind = fmt.Sprintf("  %d behind", h.Behind)
-		}
-		if h.Name == d.Self {
-			this = "  (this one)"
-		}
-		line("%-16s %-12s ssh %s  %s%s%s", h.Name, h.State, h.SSH, h.NATS, behind, this)
-	}
-	switch {
-	case !d.Formed:
-		line("the hubs do not share their state yet: three have to join")
-	case d.Leader != "":
-		line("%s leads, epoch %d", d.Leader, d.Epoch)
-	default:
-		line("none leads")
-	}
-}
-
-func own(d status.Hubs, line func(string, ...any)) {
-	at := slices.IndexFunc(d.Hubs, func(h status.Hub) bool { return h.Name == d.Self })
-	if at < 0 {
-		line("this hub has no others")
-		return
-	}
-	h := d.Hubs[at]
-	line("name     %s", h.Name)
-	line("state    %s", h.State)
-	if !d.Formed {
-		line("hubs     %d, which do not share their state yet", len(d.Hubs))
-		return
-	}
-	line("leader   %s", cmp.Or(d.Leader, "none"))
-	line("epoch    %d", d.Epoch)
-	line("applied  %d, %d behind", h.Applied, h.Behind)
-}
-
-// Answer answers hub list and hub status on a hub that follows, whose database is not open; ok is false for other command lines.
-func Answer(state layout.State) func(ctx context.Context, c *cluster.Cluster, argv []string, out, errw io.Writer) (code int, ok bool) {
-	return func(ctx context.Context, c *cluster.Cluster, argv []string, out, errw io.Writer) (int, bool) {
-		shows := map[string]func(status.Hubs, func(string, ...any)){"list": list, "status": own}
-		if len(argv) < 2 || argv[0] != "hub" || shows[argv[1]] == nil {
-			return 0, false
-		}
-		d, err := Document(ctx, state, c)
-		if err == nil && (slices.Contains(argv, "--json") || slices.Contains(argv, "--json=true")) {
-			e := json.NewEncoder(out)
-			e.SetIndent("", "  ")
-			err = e.Encode(d)
-		} else if err == nil {
-			shows[argv[1]](d, func(format string, args ...any) {
-				_, werr := fmt.Fprintf(out, format+"\n", args...)
-				err = errors.Join(err, werr)
-			})
-		}
-		if err != nil {
-			fmt.Fprintf(errw, "error: %s\n", err)
-			return fault.ExitCode(err), true
-		}
-		return 0, true
-	}
 }

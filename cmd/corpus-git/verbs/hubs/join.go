@@ -1,6 +1,7 @@
 package hubs
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 
@@ -89,6 +90,8 @@ func exchangeCommand(s Session) *cobra.Command {
 					err = fault.New(fault.Refused, "", "a token can be used once")
 				}
 			}
+			s := s
+			s.Context = context.WithoutCancel(s.Context) // a machine that is gone by now asks with its own key
 			if err == nil {
 				// The token's key goes first: what dies in between joins nobody. The machine's key expires with the token, as it is of no use afterwards.
 				if err = s.Access.RemoveKey(s.Context, s.Caller, tokenKey(name)); err == nil {

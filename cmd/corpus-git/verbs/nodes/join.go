@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -200,6 +201,8 @@ func nodeJoin(s Session) *cobra.Command {
 					err = fault.New(fault.Refused, "", "a token can be used once")
 				}
 			}
+			s := s
+			s.Context = context.WithoutCancel(s.Context) // an agent that is gone by now asks with its own key
 			if err == nil {
 				// The token's key goes first: what dies in between joins nobody, and an administrator makes another token.
 				if err = s.Access.RemoveKey(s.Context, s.Caller, tokenKey(node)); err == nil {

@@ -1,0 +1,87 @@
+package hubs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"corpus-git/cluster"
+	"corpus-git/cluster/member"
+	"corpus-git/internal/humanize"
+	"corpus-git/layout"
+	"corpus-git/project/status"
+)
+
+const (
+	// lags is how many messages a hub may be behind before that is a problem, and apart how much clocks may differ.
+	lags  = 500
+	apart = 30 * time.Second
+	// full is the share of the log's limit from which its size is a problem, in percent.
+	full = 50
+)
+
+// problems collects what is wrong with the hubs of a document.
+type problems struct {
+	d   status.Hubs
+	now time.Time
+	out []status.HubProblem
+}
+
+func (p *problems) add(hub, hint, format string, args ...any) {
+	p.out = append(p.out, status.HubProblem{Hub: hub, Problem: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// running finds what is wrong while the log is open. unanswered is why it does not answer.
+func (p *problems) running(unanswered error, log cluster.Log, state layout.State) {
+	both := "on two of the three machines the NATS server and the hub have to run:  nats-server -c STATE/nats/nats.conf , corpus-git serve ; pushes wait, and are refused, until then"
+	switch {
+	case unanswered != nil:
+		p.add("", both, "%s", unanswered)
+	case p.d.Leader == "":
+		p.add("", both, "no hub leads")
+	}
+	var releases []string
+	for _, h := range p.d.Hubs {
+		p.hub(h)
+		if h.Release != "" && h.State != cluster.Unreachable {
+			releases = append(releases, h.Release)
+		}
+	}
+	for _, name := range log.Missing {
+		p.add(name, "look at its log there, at the space on its disk, and whether it runs:  nats-server -c STATE/nats/nats.conf", "the NATS server of %s does not have the whole log of the hubs", name)
+	}
+	slices.Sort(releases)
+	if releases = slices.Compact(releases); len(releases) > 1 {
+		p.add("", "upgrade the others, those that follow first; releases must not differ for long", "the hubs run different releases: %s", strings.Join(releases, ", "))
+	}
+	if len(p.d.Hubs) < member.Size {
+		p.add("", "corpus-git hub add NAME --ssh HOST:PORT --nats tls://HOST:PORT", "there are only %d hubs: none of them may fail", len(p.d.Hubs))
+	}
+	if log.Limit > 0 && log.Bytes/(log.Limit/100) >= full {
+		p.add("", "start the hub that is away, or remove it; each NATS server needs that much space in "+state.JetStream(),
+			"the log of the hubs is %s large, since a hub is away or behind; from %s on that hub has to copy", humanize.Bytes(int64(log.Bytes)), humanize.Bytes(int64(log.Limit))) //nolint:gosec // far below 2^63
+	}
+}
+
+// hub finds what is wrong with one hub.
+func (p *problems) hub(h status.Hub) {
+	switch {
+	case h.State == "not joined":
+		p.add(h.Name, "on its machine:  corpus-git hub join TOKEN ; another token:  corpus-git hub add "+h.Name, "%s has not joined", h.Name)
+	case h.State == cluster.Unreachable:
+		p.add(h.Name, fmt.Sprintf("start the NATS server and the hub there; if the machine is lost:  corpus-git hub remove %s --yes", h.Name), "%s does not respond (%s)", h.Name, heard(h, p.now))
+	case h.Trouble != "":
+		p.add(h.Name, "corpus-git doctor  there shows the space on its disks; it goes on by itself", "%s cannot follow: %s", h.Name, h.Trouble)
+	case h.Behind >= lags && h.State == cluster.Follows:
+		p.add(h.Name, "if that grows, its disk or its network is too slow", "%s is %d messages behind", h.Name, h.Behind)
+	}
+	if skew := time.Duration(h.ClockAhead * float64(time.Second)); h.State != cluster.Unreachable && skew.Abs() > apart {
+		how := "ahead of"
+		if skew < 0 {
+			how = "behind"
+		}
+		p.add(h.Name, "set the clocks of the hubs by NTP: what expires and the order of archives go by the clock of the hub that leads",
+			"the clock of %s is %s %s that of %s", h.Name, humanize.Rough(skew.Abs()), how, p.d.Self)
+	}
+}
