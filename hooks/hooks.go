@@ -61,6 +61,18 @@ type Description struct {
 	FreeBytes int64 `json:"free_bytes,omitempty"`
 }
 
+// Describe describes a deployment at a point, with its project's folders; the archive's is that which the deployment makes.
+func Describe(d project.Deployment, at layout.Project, environment string, p Point) Description {
+	out := Description{
+		Point: p, Deployment: d, Environment: environment,
+		ProjectDir: at.Dir(), ProjectRoot: at.Live(), PillarRoot: at.Pillar(), DataRoot: at.Data(),
+	}
+	if d.ID != "" {
+		out.ArchiveDir = at.Archive(d.At, string(d.ID))
+	}
+	return out
+}
+
 // Env returns the description as environment variables.
 func (d Description) Env() []string {
 	env := []string{

@@ -141,7 +141,7 @@ func (e *Env) askByCommand(ctx context.Context, c project.Check, argv []string) 
 
 // Checker runs checks of what is live outside a deployment; d represents what is live.
 func (t *Tools) Checker(p *Prepared, d project.Deployment) checks.Runner {
-	told := describe(d, t.Root.Project(d.Project.String()), p.Environment(), NameChecks)
+	told := hooks.Describe(d, t.Root.Project(d.Project.String()), p.Environment(), NameChecks)
 	return checks.Runner{Command: func(ctx context.Context, c project.Check, argv []string) (int, string, error) {
 		return t.askAs(ctx, p, told, c, argv)
 	}}

@@ -32,7 +32,7 @@ func (t *Tools) Command(p *Prepared, d project.Deployment, point string, s host.
 	if s.Dir == "" {
 		s.Dir = at.Live()
 	}
-	s.Env = p.environ(describe(d, at, p.Environment(), hooks.Point(point)))
+	s.Env = p.environ(hooks.Describe(d, at, p.Environment(), hooks.Point(point)))
 	return t.Host.Command(s)
 }
 

@@ -7,6 +7,7 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/procedures/recipe"
 	"corpus-git/project"
+	"corpus-git/sls"
 )
 
 // liveRecipe returns the recipe of the commit that was live before the deployment, copied on first use; that of the new commit is Prepared.Recipe.
@@ -41,12 +42,23 @@ func (e *Env) liveRecipe(ctx context.Context) (*recipe.Recipe, error) {
 	return e.live, nil
 }
 
-// recipeAt returns the recipe whose hooks run at a point: that of the live commit around the archive, at the beginning and in a rollback, that
-// of the new commit at the end.
-func (e *Env) recipeAt(ctx context.Context, p hooks.Point) (*recipe.Recipe, error) {
-	switch {
-	case p == hooks.PostDeploy, p == hooks.Notify, p == hooks.Rollback && e.Deployment.Trigger == project.TriggerRollback:
-		return e.Prepared.Recipe, nil
+// ownHooks returns the project's own hooks of a point: those of the live commit around the archive, at the beginning and in a rollback, those of the new
+// commit at the end, and in place of one that cannot be started and would end the deployment.
+func (e *Env) ownHooks(ctx context.Context, p hooks.Point) ([]hooks.Hook, error) {
+	if p == hooks.PostDeploy || p == hooks.Notify || p == hooks.Rollback && e.Deployment.Trigger == project.TriggerRollback {
+		return e.Prepared.Recipe.Hooks(p)
 	}
-	return e.liveRecipe(ctx)
+	live, err := e.liveRecipe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if p == hooks.LowSpace || p == hooks.PreRollback || p == hooks.Rollback || live == e.Prepared.Recipe {
+		return live.Hooks(p)
+	}
+	return live.Mend(p, e.Prepared.Recipe, func(s recipe.Step) error {
+		in := e.Prepared.inputFor(e.Tools, e.Deployment, live, s, sls.Static, e.stepCfg())
+		in.First = true
+		_, err := e.Tools.runner(s).Check(ctx, in)
+		return err
+	}, e.Note)
 }

@@ -336,20 +336,9 @@ func (e *Env) leftOwners() string {
 
 // describe describes the deployment for hooks and steps.
 func (e *Env) describe(p hooks.Point) hooks.Description {
-	d := describe(e.Deployment, e.Paths, e.Prepared.Environment(), p)
+	d := hooks.Describe(e.Deployment, e.Paths, e.Prepared.Environment(), p)
 	d.ArchiveDir = e.ArchiveDir()
 	return d
-}
-
-func describe(d project.Deployment, at layout.Project, environment string, p hooks.Point) hooks.Description {
-	out := hooks.Description{
-		Point: p, Deployment: d, Environment: environment,
-		ProjectDir: at.Dir(), ProjectRoot: at.Live(), PillarRoot: at.Pillar(), DataRoot: at.Data(),
-	}
-	if d.ID != "" {
-		out.ArchiveDir = at.Archive(d.At, string(d.ID))
-	}
-	return out
 }
 
 // runAside is like runHooks, for hooks whose errors are ignored: they have a time limit, and end when Hurry is closed.
@@ -365,11 +354,7 @@ func (e *Env) runHooks(ctx context.Context, p hooks.Point, more func(*hooks.Desc
 	if more != nil {
 		more(&d)
 	}
-	r, err := e.recipeAt(ctx, p)
-	var own []hooks.Hook
-	if err == nil {
-		own, err = r.Hooks(p)
-	}
+	own, err := e.ownHooks(ctx, p)
 	if err != nil {
 		return fault.New(fault.KindOf(err), string(p)+" hooks", "%w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"corpus-git/hooks"
 	"corpus-git/internal/py"
 	"corpus-git/layout"
 	"corpus-git/procedures/filestep"
@@ -111,7 +112,7 @@ func (p *Prepared) input(e *Env, r *recipe.Recipe, s recipe.Step, mode sls.Mode)
 // host returns the machine with the environment of the deployment's commands: the clean one, the project's key env, the CORPUS_* variables.
 func (p *Prepared) host(t *Tools, d project.Deployment) *host.Host {
 	out := *t.Host
-	told := describe(d, t.Root.Project(d.Project.String()), p.Environment(), NameInstall)
+	told := hooks.Describe(d, t.Root.Project(d.Project.String()), p.Environment(), NameInstall)
 	outputs := outfile.Path(t.State, d.ID)
 	own := []string{outfile.Variable + "=" + outputs, outfile.ReportsVariable + "=" + outfile.Reports(outputs)}
 	out.Environ = slices.Concat(t.Host.Environ, p.Cfg.Environ(), told.Env(), own, p.waits.Environ())

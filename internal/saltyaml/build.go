@@ -86,6 +86,17 @@ func kindName(n *yaml.Node) string {
 	return "scalar"
 }
 
+// yamlWord returns the kind of a node as people call it.
+func yamlWord(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.SequenceNode:
+		return "list"
+	case yaml.MappingNode:
+		return "mapping"
+	}
+	return "single value"
+}
+
 func deref(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -177,13 +188,21 @@ func (b *builder) construct(n *yaml.Node, depth int) (*Node, error) {
 		out.Value = v
 		return out, nil
 	}
-	if b.src.private {
+	edit := tag == Append || tag == Remove || tag == Replace
+	switch {
+	case edit && b.opts.Edits != nil && tag == Remove:
+		return nil, b.fail(n, "%s must be followed by a list of the elements to remove, or by nothing to remove the key; found a %s", tag, yamlWord(n)).WithHint("as in  hosts: !remove [web1]")
+	case edit && b.opts.Edits != nil:
+		return nil, b.fail(n, "%s must be followed by a list; found a %s", tag, yamlWord(n)).WithHint("as in  hosts: %s [web1]", tag)
+	case b.src.private:
 		tag = ""
-	} else {
+	default:
 		tag = " '" + tag + "'"
 	}
 	e := b.fail(n, "could not determine a constructor for the tag%s", tag)
-	if n.Style&yaml.TaggedStyle != 0 {
+	if edit {
+		e = e.WithHint("!append, !remove and !replace are only for the lists of a PILLAR.sample; elsewhere a list replaces that of weaker layers, and a text that begins with ! is quoted")
+	} else if n.Style&yaml.TaggedStyle != 0 {
 		e = e.WithHint("quote a value that begins with !")
 	}
 	return nil, e

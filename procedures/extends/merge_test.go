@@ -66,8 +66,13 @@ func TestMerge(t *testing.T) {
 func TestTagsOfLists(t *testing.T) {
 	_, err := saltyaml.Parse("a.sls", []byte("a: !append [1]"), saltyaml.Options{})
 	require.ErrorContains(t, err, "could not determine a constructor for the tag '!append'")
-	for _, text := range []string{"a: !append x", "a: !remove {b: 1}", "a: !prepend [1]"} {
+	for text, want := range map[string]string{
+		"a: !append x":      "PILLAR.sample:1:4: parse YAML: !append must be followed by a list; found a single value",
+		"a: !replace ''":    "PILLAR.sample:1:4: parse YAML: !replace must be followed by a list; found a single value",
+		"a: !remove {b: 1}": "PILLAR.sample:1:4: parse YAML: !remove must be followed by a list of the elements to remove, or by nothing to remove the key; found a mapping",
+		"a: !prepend [1]":   "could not determine a constructor for the tag '!prepend'",
+	} {
 		_, err = saltyaml.Parse("PILLAR.sample", []byte(text), saltyaml.Options{Edits: map[*py.List]saltyaml.Edit{}})
-		require.ErrorContains(t, err, "could not determine a constructor", text)
+		require.ErrorContains(t, err, want, text)
 	}
 }
