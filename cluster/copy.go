@@ -17,8 +17,10 @@ const (
 	copyLimit = 8
 	// listLimit is how many names an answer has.
 	listLimit = 400
-	// asking limits the wait for an answer, in which the leader may ship everything, or read a large file.
-	asking = time.Minute
+	// asking limits the wait for an answer, in which the leader may ship everything, or read a large file. A request, or its answer, is lost if a connection is while it is under way: then it
+	// is sent again, after askAgain and a few times that. All requests may be repeated.
+	asking   = time.Minute
+	askAgain = 2 * time.Second
 	// forgotten is how long nothing is heard of a hub that copies before it counts as gone.
 	forgotten = 5 * time.Minute
 )
@@ -191,17 +193,23 @@ type remote struct {
 }
 
 func (r remote) ask(ctx context.Context, q copyRequest) ([]byte, error) {
-	if h, _, ok := r.heard(); !ok || h.Name != r.leader {
-		return nil, fmt.Errorf("%s no longer leads", r.leader)
-	}
 	q.Hub = r.hub
 	b, err := json.Marshal(q)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, asking)
-	defer cancel()
-	out, err := r.log.Ask(ctx, copyTopic+r.leader, b)
+	var out []byte
+	for limit := askAgain; ; limit *= 5 {
+		if h, _, ok := r.heard(); !ok || h.Name != r.leader {
+			return nil, fmt.Errorf("%s no longer leads", r.leader)
+		}
+		once, cancel := context.WithTimeout(ctx, min(limit, asking))
+		out, err = r.log.Ask(once, copyTopic+r.leader, b)
+		cancel()
+		if limit >= asking || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			break
+		}
+	}
 	switch {
 	case err != nil:
 		return nil, err
