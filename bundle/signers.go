@@ -61,6 +61,48 @@ func (s Signers) Trust(text string) (fingerprint string, changed bool, err error
 	return ssh.FingerprintSHA256(key), true, vfs.WriteFileAtomic(vfs.OS{}, s.Path, append(old, line+"\n"...), 0o600)
 }
 
+// Forget removes a key, so that bundles signed by it are not deployed any more. text is a public key, or the fingerprint of one. changed reports that it was trusted. Durable on return.
+func (s Signers) Forget(text string) (fingerprint string, changed bool, err error) {
+	if fingerprint = strings.TrimSpace(text); !strings.HasPrefix(fingerprint, "SHA256:") {
+		key, _, _, rest, err := ssh.ParseAuthorizedKey([]byte(text))
+		if err != nil || len(bytes.TrimSpace(rest)) > 0 {
+			return "", false, fault.New(fault.Usage, "bundle untrust", "this is not one public key, and not the fingerprint of one").WithHint("corpus-git bundle trusted  lists them")
+		}
+		fingerprint = ssh.FingerprintSHA256(key)
+	}
+	if s.Own != nil && fingerprint == ssh.FingerprintSHA256(s.Own) {
+		return "", false, fault.New(fault.Refused, "bundle untrust", "%s is the key of this machine itself", fingerprint)
+	}
+	old, err := os.ReadFile(s.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fingerprint, false, nil
+	}
+	if err != nil {
+		return "", false, err
+	}
+	var kept []byte
+	for line := range strings.Lines(string(old)) {
+		if key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line)); err == nil && ssh.FingerprintSHA256(key) == fingerprint {
+			changed = true
+			continue
+		}
+		kept = append(kept, line...)
+	}
+	if !changed {
+		return fingerprint, false, nil
+	}
+	return fingerprint, true, vfs.WriteFileAtomic(vfs.OS{}, s.Path, kept, 0o600)
+}
+
+// Keys returns the lines of the keys that are trusted besides the server's own, without comments and empty lines.
+func (s Signers) Keys() (lines []string, err error) {
+	keys, err := s.list()
+	for _, k := range keys {
+		lines = append(lines, keyLine(k))
+	}
+	return lines, err
+}
+
 // list reads the file; a missing one is empty.
 func (s Signers) list() (keys []ssh.PublicKey, err error) {
 	text, err := os.ReadFile(s.Path)

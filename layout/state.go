@@ -35,6 +35,9 @@ func (s State) AgentHub() string { return filepath.Join(string(s), "agent.json")
 // AgentKey returns the private key with which this machine's agent authenticates to its hub.
 func (s State) AgentKey() string { return filepath.Join(string(s), "agent_key") }
 
+// AgentNewKey returns the private key that replaces AgentKey when it has joined.
+func (s State) AgentNewKey() string { return s.AgentKey() + ".new" }
+
 // NATS returns the folder of this hub's keys for NATS, and of the configuration of the NATS server for its agents.
 func (s State) NATS() string { return filepath.Join(string(s), "nats") }
 

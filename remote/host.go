@@ -102,13 +102,19 @@ func (h *Host) Run(ctx context.Context, command []string, in io.Reader, out, err
 
 // sshError returns ssh's message, with a hint for known ones.
 func (h *Host) sshError(said string) error {
-	line := said
-	if i := strings.LastIndexByte(strings.TrimSpace(said), '\n'); i >= 0 {
-		line = said[i+1:]
+	line := strings.TrimSpace(said)
+	if i := strings.LastIndexByte(line, '\n'); i >= 0 {
+		line = line[i+1:]
+	}
+	if line == "" {
+		line = "the connection was closed"
 	}
 	e := fault.New(fault.Busy, "", "%w", &ConnectionError{fmt.Sprintf("ssh to %s failed: %s", printable.Text(h.Target), printable.Text(strings.TrimSpace(line)))})
 	switch {
-	case strings.Contains(said, "Host key verification failed"), strings.Contains(said, "REMOTE HOST IDENTIFICATION HAS CHANGED"):
+	case strings.Contains(said, "REMOTE HOST IDENTIFICATION HAS CHANGED"):
+		e.Kind = fault.Refused
+		return e.WithHint("its host key has changed: another machine may answer for it. If you know why, remove the old key:  ssh-keygen -R HOST , and add the new one")
+	case strings.Contains(said, "Host key verification failed"):
 		e.Kind = fault.Refused
 		return e.WithHint("compare its host key, and add it to your known_hosts:  ssh-keyscan HOST")
 	case strings.Contains(said, "Permission denied"):
@@ -116,6 +122,19 @@ func (h *Host) sshError(said string) error {
 		return e.WithHint("log in with a key that needs no password:  ssh -o BatchMode=yes %s true", h.Target)
 	}
 	return e.WithHint("try  ssh -o BatchMode=yes %s true", h.Target)
+}
+
+// loginError is the error of a login that ended before it ran the command; said is what it printed to standard error.
+func (h *Host) loginError(code int, said string) error {
+	if strings.Contains(said, errorMark) {
+		return Reported(h.Target, code, said)
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(said), "\n")
+	if line != "" {
+		line = ": " + line
+	}
+	return fault.New(fault.Refused, "", "on %s: the login ended with status %d and ran nothing%s", printable.Text(h.Target), code, printable.Text(line)).
+		WithHint("it must be able to run commands, with no ForceCommand of sshd and no shell that prevents it: try  ssh -o BatchMode=yes %s true", h.Target)
 }
 
 // output runs a command and returns its standard output.

@@ -49,12 +49,13 @@ func TestWhatSSHSays(t *testing.T) {
 		kind fault.Kind
 		hint string
 	}{
-		"Host key verification failed.":                         {fault.Refused, "known_hosts"},
-		"root@web1: Permission denied (publickey).":             {fault.Refused, "a key that needs no password"},
-		"ssh: connect to host web1 port 22: Connection refused": {fault.Busy, "BatchMode"},
+		"Host key verification failed.": {fault.Refused, "known_hosts"},
+		"@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.": {fault.Refused, "ssh-keygen -R HOST"},
+		"root@web1: Permission denied (publickey).":                                           {fault.Refused, "a key that needs no password"},
+		"ssh: connect to host web1 port 22: Connection refused":                               {fault.Busy, "BatchMode"},
 	} {
 		_, err := host(t, "FAIL="+said).Run(t.Context(), []string{"true"}, nil, &bytes.Buffer{}, &bytes.Buffer{})
-		require.ErrorContains(t, err, said)
+		require.ErrorContains(t, err, said[strings.LastIndexByte(said, '\n')+1:])
 		require.Equal(t, want.kind, fault.KindOf(err), said)
 		require.Contains(t, fault.HintOf(err), want.hint)
 		var lost *remote.ConnectionError
@@ -107,10 +108,67 @@ func TestInstall(t *testing.T) {
 	sent, _ = open()
 	require.Positive(t, sent)
 	requireProgram()
+	// One of the same length that does not respond is compared, and replaced, whatever it does: a power cut can leave one.
+	for _, damaged := range []string{"\x00\x00", "#!/bin/sh\necho broken >&2; exit 7\n", "#!/bin/sh\nkill -SEGV $$\n"} {
+		require.NoError(t, os.WriteFile(path, append([]byte(damaged), bytes.Repeat([]byte("#"), len(text)-len(damaged))...), 0o700))
+		sent, _ = open()
+		require.Positive(t, sent, damaged)
+		requireProgram()
+	}
+	require.NoError(t, os.Chmod(path, 0o600))
+	sent, _ = open()
+	require.Zero(t, sent)
+
 	left, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
 	require.Len(t, left, 1)
 
 	_, err = h.Install(t.Context(), release, "Linux riscv64")
 	require.ErrorContains(t, err, "is Linux riscv64, and this program is for Linux ")
+	other := release
+	for arch, on := range map[string]string{"riscv64": "Linux riscv64", "arm64": "Linux aarch64", "arm": "Linux armv7l"} {
+		other.Arch = arch
+		_, err = h.Install(t.Context(), other, on)
+		require.NoError(t, err)
+	}
+	_, err = h.Install(t.Context(), other, "FreeBSD amd64")
+	require.ErrorContains(t, err, "is FreeBSD amd64")
+}
+
+// A program that is not damaged and does not respond is not copied again: its own error is reported.
+func TestAProgramThatFails(t *testing.T) {
+	h := host(t)
+	program := filepath.Join(t.TempDir(), "program")
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\necho 'error: no room' >&2; exit 3\n"), 0o755))
+	release, err := remote.ReadRelease(program)
+	require.NoError(t, err)
+	_, err = (&remote.Node{Host: h, Release: release}).Open(t.Context(), "")
+	require.EqualError(t, err, "on web1: no room")
+	require.Equal(t, fault.Refused, fault.KindOf(err))
+}
+
+// A machine where the program cannot be kept, and a login that runs no commands, are named as such.
+func TestMachinesThatTakeNoProgram(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "program")
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755))
+	release, err := remote.ReadRelease(program)
+	require.NoError(t, err)
+	for name, c := range map[string]struct{ env, ssh, err, hint string }{
+		"no home":       {env: "HOME=/proc/none", err: "on web1: no directory for the program: mkdir: ", hint: "XDG_CACHE_HOME"},
+		"no gzip":       {ssh: `printf 'exec >&2; echo; echo gzip: full disk\nexit 1' > gzip; chmod +x gzip; PATH=$PWD:$PATH exec sh -c "$3"`, err: ": gzip: full disk"},
+		"a false shell": {ssh: "exit 3", err: "on web1: the login ended with status 3 and ran nothing", hint: "ForceCommand"},
+		"no login":      {ssh: "echo not available >&2; exit 1", err: "on web1: the login ended with status 1 and ran nothing: not available", hint: "ForceCommand"},
+		"nothing":       {ssh: "exit 0", err: "ssh to web1 failed: the session ended", hint: "BatchMode"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := host(t, c.env)
+			if c.ssh != "" {
+				text := strings.Replace(sshDouble, `exec sh -c "$3"`, c.ssh, 1)
+				require.NoError(t, os.WriteFile(h.SSH, []byte(text), 0o755))
+			}
+			_, err := (&remote.Node{Host: h, Release: release}).Open(t.Context(), "")
+			require.ErrorContains(t, err, c.err)
+			require.Contains(t, fault.HintOf(err), c.hint)
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,14 +9,16 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strings"
 
 	"github.com/klauspost/compress/gzip"
 
+	"corpus-git/bundle/program"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
 )
 
-// machines maps Go's names of architectures to those of uname(1) if they differ.
+// machine returns the name of uname(1) for one of Go's architectures.
 func machine(goarch string) string {
 	switch goarch {
 	case "amd64":
@@ -28,12 +31,24 @@ func machine(goarch string) string {
 	return goarch
 }
 
-// begin runs the program if it is there, and reports the type of machine otherwise: the program was verified before it got its name.
-const begin = `f=${XDG_CACHE_HOME:-$HOME/.cache}/corpus-git/%[1]s/corpus-git; if test -x "$f" && test "$(wc -c <"$f")" -eq %[2]d; then echo "program $f"; exec "$f" %[3]s; fi; echo "missing $(uname -s) $(uname -m)"`
+// runsOn reports whether a program for one of Go's architectures is for a machine with this output of uname -s and -m.
+func runsOn(goarch, on string) bool {
+	return on == "Linux "+machine(goarch) || goarch == "arm" && strings.HasPrefix(on, "Linux armv")
+}
 
-// store reads the program from standard input, and renames it when it is complete.
-const store = `umask 077; d=${XDG_CACHE_HOME:-$HOME/.cache}/corpus-git; mkdir -p "$d/%[1]s" || exit; t=$d/%[1]s/.new.$$; trap 'rm -f "$t"' EXIT; gzip -dc >"$t" || exit; ` +
-	`test "$(sha256sum <"$t" | cut -c1-64)" = %[1]s || { echo "it arrived damaged" >&2; exit 4; }; chmod 700 "$t" && mv "$t" "$d/%[1]s/corpus-git"`
+// begin runs the program if it is there, and reports the type of machine otherwise: the program was verified before it got its name.
+const begin = `f=${XDG_CACHE_HOME:-$HOME/.cache}/corpus-git/%[1]s/corpus-git; if test -f "$f" && test "$(wc -c <"$f")" -eq %[2]d; then test -x "$f" || chmod 700 "$f"; ` +
+	`test -x "$f" || { echo "error: the filesystem of $f does not run programs: it is mounted with noexec" >&2; echo "hint: set XDG_CACHE_HOME of this login to a directory on another one" >&2; exit 3; }; ` +
+	`echo "program $f"; exec "$f" %[3]s; fi; echo "missing $(uname -s) $(uname -m)"`
+
+// verify reports whether the program that did not respond is what was copied. A damaged one is removed, and missing.
+const verify = `f=${XDG_CACHE_HOME:-$HOME/.cache}/corpus-git/%[1]s/corpus-git; if test "$(sha256sum <"$f" | cut -c1-64)" = %[1]s; then echo intact; else rm -f "$f" && echo "missing $(uname -s) $(uname -m)"; fi`
+
+// store reads the program from standard input, and renames it when it is complete and on the disk.
+const store = `umask 077; d=${XDG_CACHE_HOME:-$HOME/.cache}/corpus-git/%[1]s; m=$(mkdir -p "$d" 2>&1) || ` +
+	`{ echo "error: no directory for the program: $m" >&2; echo "hint: give this login a home, or set its XDG_CACHE_HOME" >&2; exit 3; }; ` +
+	`t=$d/.new.$$; trap 'rm -f "$t"' EXIT; m=$(gzip -dc 2>&1 >"$t") || { set -f; echo "error: the program was not copied to $d:" $m >&2; exit 1; }; ` +
+	`test "$(sha256sum <"$t" | cut -c1-64)" = %[1]s || { echo "error: the program arrived damaged" >&2; exit 4; }; chmod 700 "$t" && sync "$t" && mv "$t" "$d/corpus-git" && sync "$d"`
 
 // Release is a program that is copied to other machines.
 type Release struct {
@@ -42,20 +57,36 @@ type Release struct {
 	// Sum is its SHA-256 in hex, Size its length in bytes.
 	Sum  string
 	Size int64
+	// Arch is the GOARCH that it is for, "" for this machine's.
+	Arch string
 }
 
 // ReadRelease reads a program to its end.
-func ReadRelease(path string) (Release, error) {
-	sum, size, err := digest(path)
-	return Release{path, sum, size}, err
+func ReadRelease(path string) (r Release, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return r, err
+	}
+	defer f.Close()
+	r.Path = path
+	if r.Arch, err = program.Architecture(f); err != nil {
+		return r, err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return r, err
+	}
+	h := sha256.New()
+	r.Size, err = io.Copy(h, f)
+	r.Sum = hex.EncodeToString(h.Sum(nil))
+	return r, err
 }
 
-// Install copies a program there. on is the output of uname -s and -m; another type of machine than this one is fault.Refused. sent is how
+// Install copies a program there. on is the output of uname -s and -m; another type of machine than the program is for is fault.Refused. sent is how
 // many bytes were sent.
 func (h *Host) Install(ctx context.Context, program Release, on string) (sent int64, err error) {
-	if want := "Linux " + machine(runtime.GOARCH); on != want {
-		return 0, fault.New(fault.Refused, "", "%s is %s, and this program is for %s", printable.Text(h.Target), printable.Text(on), want).
-			WithHint("--program FILE  names a corpus-git for that machine, where its name is the same")
+	if arch := cmp.Or(program.Arch, runtime.GOARCH); !runsOn(arch, on) {
+		return 0, fault.New(fault.Refused, "", "%s is %s, and this program is for Linux %s", printable.Text(h.Target), printable.Text(on), machine(arch)).
+			WithHint("remote deploy --program FILE  copies a corpus-git for that machine; on a node, install one and join it:  corpus-git node token NAME")
 	}
 	f, err := os.Open(program.Path)
 	if err != nil {
@@ -92,15 +123,4 @@ func (c *Counter) Write(p []byte) (int, error) {
 	n, err := c.W.Write(p)
 	c.N += int64(n)
 	return n, err
-}
-
-func digest(path string) (sum string, size int64, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", 0, err
-	}
-	defer f.Close()
-	h := sha256.New()
-	size, err = io.Copy(h, f)
-	return hex.EncodeToString(h.Sum(nil)), size, err
 }

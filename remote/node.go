@@ -59,11 +59,17 @@ func (n *Node) connect(ctx context.Context) (sent int64, err error) {
 			return 0, err
 		}
 	}
-	for range 2 {
+	verified := false
+	for range 3 {
 		if n.conn != nil {
 			break
 		}
 		c, missing, err := n.start(ctx)
+		var no *noGreeting
+		if errors.As(err, &no) && !verified {
+			verified = true
+			missing, err = n.damaged(ctx, no.err)
+		}
 		if err != nil {
 			return sent, err
 		}
@@ -104,6 +110,8 @@ type conn struct {
 	stop  context.CancelCauseFunc
 	ended chan struct{}
 	err   error
+	// began: the login ran what was asked, up to the program. It is set when frames is closed.
+	began bool
 }
 
 // endTimeout is how long a session may take to end.
@@ -158,6 +166,8 @@ func (n *Node) start(ctx context.Context) (c *conn, missing string, err error) {
 			c.err = err
 		case bad != nil:
 			c.err = fault.New(fault.Failed, "", "on %s: %w", printable.Text(n.Host.Target), bad)
+		case code != 0 && !c.began:
+			c.err = n.Host.loginError(code, errw.String())
 		case code != 0:
 			c.err = Reported(n.Host.Target, code, errw.String())
 		default:
@@ -220,7 +230,7 @@ func (n *Node) attach(ctx context.Context) (*conn, error) {
 func (n *Node) greet(c *conn) (err error) {
 	switch f, ok := <-c.frames; {
 	case !ok:
-		return c.end()
+		return &noGreeting{c.end()}
 	case f.Hello == nil:
 		_ = c.end()
 		return fault.New(fault.Failed, "", "on %s: something answers that is no corpus-git", printable.Text(n.Host.Target))
@@ -270,6 +280,7 @@ func (c *conn) read(out *io.PipeReader, hello chan<- string) error {
 		return nil //nolint:nilerr // the exit status has the reason
 	}
 	hello <- line
+	c.began = strings.HasPrefix(line, programMark)
 	return c.decode(in)
 }
 

@@ -9,15 +9,21 @@ import (
 	"corpus-git/internal/printable"
 )
 
+// errorMark and hintMark begin the lines by which a corpus-git says why it ended.
+const (
+	errorMark = "error: "
+	hintMark  = "hint: "
+)
+
 // Reported returns the error that a corpus-git printed before it ended with an exit status: its first "error:" and "hint:" lines, or
 // otherwise its first line. where is the machine, "" for this one.
 func Reported(where string, code int, text string) error {
 	var first, other, hint string
 	for sc := bufio.NewScanner(strings.NewReader(text)); sc.Scan(); {
 		line := strings.TrimSpace(sc.Text())
-		if s, ok := strings.CutPrefix(line, "error: "); ok && first == "" {
+		if s, ok := strings.CutPrefix(line, errorMark); ok && first == "" {
 			first = s
-		} else if s, ok := strings.CutPrefix(line, "hint: "); ok && hint == "" {
+		} else if s, ok := strings.CutPrefix(line, hintMark); ok && hint == "" {
 			hint = s
 		} else if other == "" {
 			other = line

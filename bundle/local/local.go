@@ -208,6 +208,24 @@ func (b *Machine) Trust(_ context.Context, text string) (fingerprint string, cha
 	return s.Trust(text)
 }
 
+// Untrust removes a key whose bundles are deployed here: see bundle.Signers.Forget.
+func (b *Machine) Untrust(_ context.Context, text string) (fingerprint string, changed bool, err error) {
+	s, err := b.signers()
+	if err != nil {
+		return "", false, err
+	}
+	return s.Forget(text)
+}
+
+// TrustedKeys returns the keys whose bundles are deployed here besides this machine's own, as lines of authorized_keys.
+func (b *Machine) TrustedKeys(context.Context) ([]string, error) {
+	s, err := b.signers()
+	if err != nil {
+		return nil, err
+	}
+	return s.Keys()
+}
+
 // Key returns the public key that signs this machine's bundles.
 func (b *Machine) Key() (string, error) {
 	signer, err := b.Signer()
@@ -265,6 +283,15 @@ func (b *Machine) Take(ctx context.Context, in io.Reader, by project.Pusher, pin
 		}
 	}
 	return d, created, r.Take(ctx, b.of(d.Project), pin(m.Deployment))
+}
+
+// LastLive returns the deployment that went live last, "" if there is none, or the project was undeployed since.
+func (b *Machine) LastLive(ctx context.Context, name project.Name) (project.ID, error) {
+	if gone, err := b.Deployments.Undeployed(ctx, name); err != nil || gone {
+		return "", err
+	}
+	last, err := b.Deployments.LastLive(ctx, []project.Name{name})
+	return last[name].ID, err
 }
 
 // Fence refuses the order of a hub whose lease is older than one already seen here.

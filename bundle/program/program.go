@@ -8,6 +8,7 @@ package program
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -35,13 +36,16 @@ type Manifest struct {
 	// SHA256 is in hexadecimal, Bytes its length.
 	SHA256 string `json:"sha256"`
 	Bytes  int64  `json:"bytes"`
-	// System is GOOS/GOARCH.
+	// System is GOOS/GOARCH. Write sets it to this machine's if it is "".
 	System string `json:"system"`
 }
 
+// System returns Manifest.System for an architecture; "" is this machine's.
+func System(arch string) string { return runtime.GOOS + "/" + cmp.Or(arch, runtime.GOARCH) }
+
 // Write signs and writes a program.
 func Write(w io.Writer, m Manifest, in io.Reader, signer ssh.Signer) error {
-	m.System = runtime.GOOS + "/" + runtime.GOARCH
+	m.System = cmp.Or(m.System, System(""))
 	line, err := json.Marshal(m)
 	if err != nil {
 		return err
@@ -91,7 +95,7 @@ func Read(in *bufio.Reader, trusted func(ssh.PublicKey) error, out io.Writer) (m
 	if err := json.Unmarshal(line, &m); err != nil {
 		return bad("%w", err)
 	}
-	if want := runtime.GOOS + "/" + runtime.GOARCH; m.System != want {
+	if want := System(""); m.System != want {
 		return bad("it is for %s, and this machine is %s", m.System, want)
 	}
 	if m.Bytes <= 0 || m.Bytes > maxProgram {

@@ -44,7 +44,7 @@ func (f Files) own(rel string) bool {
 	top, _, _ := strings.Cut(rel, "/")
 	for _, p := range []string{
 		f.State.Lock(), f.State.Socket(), f.State.Addresses(), f.State.Clean(), f.State.Processes(), f.State.Trash(), f.State.ReserveFile(), f.State.Containers(), f.State.NATS(),
-		f.State.AgentHub(), f.State.AgentKey(), f.State.AgentPrograms(), filepath.Dir(f.State.ResetPerms()), filepath.Dir(f.State.Undo("x")), filepath.Dir(filepath.Dir(f.State.SaltConfig("x", "y"))),
+		f.State.AgentHub(), f.State.AgentKey(), f.State.AgentNewKey(), f.State.AgentPrograms(), filepath.Dir(f.State.ResetPerms()), filepath.Dir(f.State.Undo("x")), filepath.Dir(filepath.Dir(f.State.SaltConfig("x", "y"))),
 	} {
 		if top == filepath.Base(p) {
 			return true

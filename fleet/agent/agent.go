@@ -32,6 +32,8 @@ type Hub struct {
 	Others []string `json:"others,omitempty"`
 	// NATS is the hub's NATS server; nil where the agent connects by ssh.
 	NATS *NATS `json:"nats,omitempty"`
+	// Joined is the fingerprint of the token that was used; "" if an older release joined.
+	Joined string `json:"joined,omitempty"`
 }
 
 // Agent keeps connections to a hub.
@@ -107,34 +109,39 @@ func Dial(ctx context.Context, hub Hub, key ssh.Signer) (*ssh.Client, error) {
 	return ssh.NewClient(c, chans, reqs), nil
 }
 
-// Join exchanges a token for the agent's own key at the hub. A token that has joined with the same key before is not an error.
-func Join(ctx context.Context, t Token, key ssh.Signer) (Hub, error) {
+// Join exchanges a token for the agent's own key at the hub. It returns the first of keys with which the token has joined: if it had joined with one of them before,
+// and the answer was lost, that is not an error. Otherwise the token joins with the first one.
+func Join(ctx context.Context, t Token, keys ...ssh.Signer) (Hub, ssh.Signer, error) {
 	hub := Hub{Address: t.Hub, HostKey: t.HostKey, Node: t.Node, NATS: t.NATS}
 	signer, err := t.Signer()
 	if err != nil {
-		return hub, err
+		return hub, nil, err
 	}
+	hub.Joined = ssh.FingerprintSHA256(signer.PublicKey())
 	c, err := Dial(ctx, hub, signer)
 	if err != nil {
-		if own, oerr := Dial(ctx, hub, key); oerr == nil {
-			return hub, own.Close() // the answer to the join was lost
+		for _, key := range keys {
+			if own, oerr := Dial(ctx, hub, key); oerr == nil {
+				return hub, key, own.Close()
+			}
 		}
 		if fault.KindOf(err) == fault.Refused {
-			return hub, fault.New(fault.Refused, "", "%w", err).WithHint("a token can be used once, and expires; an administrator makes another one:  corpus-git node token %s", t.Node)
+			return hub, nil, fault.New(fault.Refused, "", "%w", err).WithHint("a token can be used once, and expires; an administrator makes another one:  corpus-git node token %s", t.Node)
 		}
-		return hub, err
+		return hub, nil, err
 	}
+	key := keys[0]
 	defer c.Close()
 	s, err := session(c, ctx.Done())
 	if err != nil {
-		return hub, err
+		return hub, nil, err
 	}
 	var said bytes.Buffer
 	s.Stderr = &said
 	if err := s.Run("node join " + t.Node + " '" + PublicLine(key) + "'"); err != nil {
-		return hub, fault.New(fault.Refused, "", "the hub does not take it: %s", printable.Text(firstLine(said.String(), err)))
+		return hub, nil, fault.New(fault.Refused, "", "the hub does not take it: %s", printable.Text(firstLine(said.String(), err)))
 	}
-	return hub, nil
+	return hub, key, nil
 }
 
 func firstLine(said string, err error) string {

@@ -54,7 +54,7 @@ func (f *Fleet) Upgrade(ctx context.Context, name string, in io.Reader) (release
 		return "", err
 	}
 	err = node.Upgrade(ctx, func(_ context.Context, w io.Writer) error {
-		return program.Write(w, program.Manifest{SHA256: what.Sum, Bytes: what.Size}, file, signer)
+		return program.Write(w, program.Manifest{SHA256: what.Sum, Bytes: what.Size, System: program.System(what.Arch)}, file, signer)
 	})
 	var lost *remote.ConnectionError
 	if err != nil && !errors.As(err, &lost) { // lost: the agent may have ended to start it

@@ -1,6 +1,6 @@
 // Package agents holds what an agent needs in addition to a server: joining its hub, reporting facts of its machine, and replacing its program.
 //
-// It owns the files for this (layout.State.AgentHub, AgentKey, AgentPrograms). It runs no deployment. For what a crash leaves see packages fleet/agent and
+// It owns the files for this (layout.State.AgentHub, AgentKey, AgentNewKey, AgentPrograms). It runs no deployment. For what a crash leaves see packages fleet/agent and
 // fleet/upgrade.
 package agents
 
@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"corpus-git/bundle"
 	"corpus-git/fleet/agent"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
@@ -61,7 +62,7 @@ func (j Joining) First(ctx context.Context, state layout.State, session bool, ow
 	if !(Joining{}).Dials(state) && owned(state) {
 		return fault.New(fault.Refused, "agent", "a server or an agent without a hub is running here").WithHint("stop it first")
 	}
-	hub, _, err := j.Hub(ctx, state)
+	hub, _, err := j.Hub(ctx, state, owned)
 	if err == nil {
 		fmt.Fprintf(out, "joined %s as %s\n", hub.Address, hub.Node)
 	}
@@ -74,28 +75,41 @@ func (j Joining) Dials(state layout.State) bool {
 	return err == nil || j.Given()
 }
 
-// Hub returns the hub of this machine's agent and the agent's key, nil if it has none. If there is a token, it joins the hub first. Durable on return.
-func (j Joining) Hub(ctx context.Context, state layout.State) (*agent.Hub, ssh.Signer, error) {
+// readHub returns the hub of this machine's agent, nil if it has none.
+func readHub(state layout.State) (known *agent.Hub, err error) {
+	doc, err := os.ReadFile(state.AgentHub())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		if err = json.Unmarshal(doc, &known); err != nil {
+			err = fault.New(fault.Internal, state.AgentHub(), "%w", err)
+		}
+	}
+	return known, err
+}
+
+// readKey returns a private key, which is made if there is none. Durable on return.
+func readKey(path string) (ssh.Signer, error) {
+	key, _, err := sshd.HostKey(vfs.OS{}, path, ssh.KeyAlgoED25519, rand.Reader)
+	return key, err
+}
+
+// Hub returns the hub of this machine's agent and the agent's key, nil if it has none. A token that has not joined from here yet joins first; on a machine that has joined before, with
+// another key, which replaces the old one. That is refused while owned, as the running agent would keep the old key. Durable on return.
+func (j Joining) Hub(ctx context.Context, state layout.State, owned func(layout.State) bool) (*agent.Hub, ssh.Signer, error) {
 	text, err := j.text()
 	if err != nil {
 		return nil, nil, err
 	}
-	var known *agent.Hub
-	switch doc, err := os.ReadFile(state.AgentHub()); {
-	case err == nil:
-		if err := json.Unmarshal(doc, &known); err != nil {
-			return nil, nil, fault.New(fault.Internal, state.AgentHub(), "%w", err)
-		}
-	case !errors.Is(err, fs.ErrNotExist):
+	known, err := readHub(state)
+	if err != nil || known == nil && text == "" {
 		return nil, nil, err
-	}
-	if known == nil && text == "" {
-		return nil, nil, nil
 	}
 	if err := os.MkdirAll(state.Path(), 0o700); err != nil {
 		return nil, nil, err
 	}
-	key, _, err := sshd.HostKey(vfs.OS{}, state.AgentKey(), ssh.KeyAlgoED25519, rand.Reader)
+	key, err := readKey(state.AgentKey())
 	if err != nil || text == "" {
 		return known, key, err
 	}
@@ -103,14 +117,59 @@ func (j Joining) Hub(ctx context.Context, state layout.State) (*agent.Hub, ssh.S
 	if err != nil {
 		return nil, nil, err
 	}
-	if known != nil && known.Node == t.Node && known.Address == t.Hub && known.HostKey == t.HostKey {
-		return known, key, nil
-	}
-	hub, err := agent.Join(ctx, t, key)
+	token, err := t.Signer()
 	if err != nil {
 		return nil, nil, err
 	}
-	return &hub, key, Keep(state, hub)
+	switch same := known != nil && known.Node == t.Node && known.Address == t.Hub && known.HostKey == t.HostKey; {
+	case known == nil:
+		hub, _, err := agent.Join(ctx, t, key)
+		if err != nil {
+			return nil, nil, err
+		}
+		return &hub, key, Keep(state, hub)
+	case same && known.Joined == ssh.FingerprintSHA256(token.PublicKey()):
+		return known, key, nil
+	case same && known.Joined == "" && owned(state): // an older release joined, and runs
+		return known, key, nil
+	case owned(state):
+		return nil, nil, fault.New(fault.Refused, "agent", "an agent of the hub %s is running here, which joined with another token", printable.Text(known.Address)).WithHint("stop it first")
+	case same && known.Joined == "":
+		hub, own, err := rejoin(ctx, state, t, key)
+		if err != nil { // it joined with this token, which is used; or the hub is not reached
+			return known, key, nil
+		}
+		return hub, own, nil
+	}
+	hub, own, err := rejoin(ctx, state, t, key)
+	if err == nil && known.HostKey != hub.HostKey {
+		_, _, err = bundle.Signers{Path: state.BundleSigners()}.Forget(known.HostKey) // it gives no orders here any more
+	}
+	return hub, own, err
+}
+
+// rejoin joins with a new key, which replaces the old one. After a crash the token has joined with the new key, wherever that is then.
+func rejoin(ctx context.Context, state layout.State, t agent.Token, old ssh.Signer) (*agent.Hub, ssh.Signer, error) {
+	fresh, err := readKey(state.AgentNewKey())
+	if err != nil {
+		return nil, nil, err
+	}
+	hub, key, err := agent.Join(ctx, t, fresh, old)
+	if err != nil {
+		return nil, nil, err
+	}
+	if key == fresh {
+		if err = os.Rename(state.AgentNewKey(), state.AgentKey()); err == nil {
+			err = errors.Join(os.Rename(state.AgentNewKey()+".pub", state.AgentKey()+".pub"), vfs.SyncDir(vfs.OS{}, state.Path()))
+		}
+	}
+	if err == nil {
+		err = Keep(state, hub)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return &hub, key, nil
 }
 
 // Keep stores the hub of this machine's agent. Durable on return.

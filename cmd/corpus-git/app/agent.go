@@ -82,7 +82,7 @@ func (c *command) agentCommand() *cobra.Command {
 // agent runs an agent until it is idle, stopped, or replaced. Signals are passed on to callers that ask for them.
 func (c *command) agent(cfg *config.Config, load func() (*config.Config, error), idle time.Duration, join agents.Joining, up *agents.Upgrading) (<-chan os.Signal, error) {
 	state := layout.State(cfg.StateDir)
-	hub, key, err := join.Hub(context.Background(), state)
+	hub, key, err := join.Hub(context.Background(), state, owned)
 	if err != nil {
 		if fault.KindOf(err) == fault.Internal {
 			err = statedir.Error(state, err)

@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,6 +52,8 @@ type remoting struct {
 	name     project.Name
 	id       project.ID
 	settings []string
+	// shown: the deployment has begun there.
+	shown bool
 }
 
 func (c *command) remoteCommand() *cobra.Command {
@@ -105,6 +108,12 @@ func (r *remoting) parts() (map[string]bool, error) {
 	do := map[string]bool{}
 	for _, p := range all {
 		do[p] = (len(r.only) == 0 || slices.Contains(r.only, p)) && !slices.Contains(r.skip, p)
+	}
+	switch {
+	case !do[remoteInit] && !do[remoteSync] && !do[remoteDeploy]:
+		return nil, fault.New(fault.Usage, "remote deploy", "nothing is left to do: every part is skipped").WithHint("the parts are: %s", strings.Join(all, ", "))
+	case r.task != "" && !do[remoteDeploy]:
+		return nil, fault.New(fault.Usage, "remote deploy", "--task needs the part %s, which is skipped", remoteDeploy)
 	}
 	return do, nil
 }
@@ -222,6 +231,7 @@ func (r *remoting) deploy(ctx context.Context, do map[string]bool) (int, error) 
 			return err
 		},
 		Show: func(e event.Event) error {
+			r.shown = true
 			_, err := console.Show(e)
 			return err
 		},
@@ -229,7 +239,21 @@ func (r *remoting) deploy(ctx context.Context, do map[string]bool) (int, error) 
 			fmt.Fprintf(r.Stderr, "note: %v; connecting again in %s\n", err, again)
 		},
 	})
-	return f.Exit, err
+	return f.Exit, r.explained(ctx, err, do)
+}
+
+// explained adds to an error what to do about a deployment that may continue there, or that lacks its commits.
+func (r *remoting) explained(ctx context.Context, err error, do map[string]bool) error {
+	if err == nil || !do[remoteDeploy] {
+		return err
+	}
+	switch kind := fault.KindOf(err); {
+	case errors.Is(err, remote.ErrNoResult), ctx.Err() != nil, r.shown && kind == fault.Busy:
+		return fault.New(kind, "", "%w", err).WithHint("deployment %s may still run there; follow it:  %s logs -f %s %s", r.id.Short(), r.commandThere(), r.name, r.id.Short())
+	case kind == fault.Refused && !do[remoteSync]:
+		return fault.New(kind, "", "%w", err).WithHint("%s", cmp.Or(fault.HintOf(err), "the commits are sent by the part sync:  --only sync,deploy"))
+	}
+	return err
 }
 
 // tips returns the commits of the project that this machine has.

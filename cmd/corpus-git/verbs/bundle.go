@@ -20,7 +20,7 @@ func bundleCommand(s *session) *cobra.Command {
 		Long: "A bundle contains both commits of a project, their objects, and the settings of the deployment, signed by the machine that\n" +
 			"created it. Another machine deploys exactly that, with its own archive, checks and rollback. remote deploy does all of this over ssh.",
 	}
-	c.AddCommand(bundleCreate(s), bundleApply(s), bundleVerify(s), bundleTips(s), bundleTrust(s), bundleKey(s), bundleSession(s))
+	c.AddCommand(bundleCreate(s), bundleApply(s), bundleVerify(s), bundleTips(s), bundleTrust(s), bundleTrusted(s), bundleUntrust(s), bundleKey(s), bundleSession(s))
 	return c
 }
 
@@ -137,12 +137,38 @@ func bundleApply(s *session) *cobra.Command {
 				p.line(requests.NothingToRollBack)
 				return p.err
 			}
+			if err := s.outlived(d); err != nil {
+				return s.audited(audit.Entry{Action: "bundle apply", Project: string(d.Project), Object: string(d.Code), Deployment: string(d.ID)}, err)
+			}
 			return s.start("bundle apply", d, verbose)
 		},
 	}
 	c.Flags().StringVar(&file, "file", "-", "read the bundle from `FILE`; - is standard input")
 	verboseFlag(c, &verbose)
 	return s.jsonFlag(c)
+}
+
+// outlived refuses the deployment of a bundle that went live here before, if something else has been done since: its earlier result would look like today's.
+func (s *session) outlived(d project.Deployment) error {
+	rec, err := s.b.Runs.Find(s.ctx, d.Project, string(d.ID))
+	if fault.KindOf(err) == fault.Usage { // it is new
+		return nil
+	}
+	if err != nil || rec.Result == nil || rec.Result.State != project.Live {
+		return err
+	}
+	switch live, err := s.b.Bundles.LastLive(s.ctx, d.Project); {
+	case err != nil:
+		return err
+	case live == d.ID:
+		return nil
+	case live == "":
+		return fault.New(fault.Refused, "", "this bundle was deployed here already, as %s, and %s was undeployed since: nothing is deployed again", d.ID.Short(), d.Project).
+			WithHint("create another bundle of these commits")
+	default:
+		return fault.New(fault.Refused, "", "this bundle was deployed here already, as %s, and %s went live since: nothing is deployed again", d.ID.Short(), live.Short()).
+			WithHint("create another bundle of these commits; or  corpus-git archives list %s  shows what can be restored here", d.Project)
+	}
 }
 
 // BundleDocument is what bundle verify --json prints.
@@ -234,6 +260,51 @@ func bundleTrust(s *session) *cobra.Command {
 				p.line("trusted %s: bundles signed by it can be deployed here", fp)
 			} else {
 				p.line("%s is already trusted", fp)
+			}
+			return p.err
+		},
+	}
+}
+
+func bundleTrusted(s *session) *cobra.Command {
+	return &cobra.Command{
+		Use: "trusted", Short: "List the keys whose bundles are deployed here, besides this machine's own", Args: exactly(), Annotations: map[string]string{Creates: "yes"},
+		RunE: func(*cobra.Command, []string) error {
+			if err := s.local("bundle trusted", ""); err != nil {
+				return err
+			}
+			keys, err := s.b.Bundles.TrustedKeys(s.ctx)
+			if err != nil {
+				return err
+			}
+			p := s.printer()
+			for _, k := range keys {
+				p.line("%s", k)
+			}
+			return p.err
+		},
+	}
+}
+
+func bundleUntrust(s *session) *cobra.Command {
+	return &cobra.Command{
+		Use: "untrust KEY", Short: "Do not trust bundles signed by a key any more",
+		Long:    "KEY is a public key, as  bundle trusted  prints it, or its fingerprint. Run it on each machine when the key of a server was lost or replaced. An agent trusts the key of its hub again when it starts.",
+		Args:    exactly("KEY"),
+		Example: "  corpus-git bundle untrust SHA256:RG8gJ+s9R+Vfnw0LVheeXTtLYge0XWHBO7ZPdySm4BE", Annotations: map[string]string{Creates: "yes"},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := s.local("bundle untrust", ""); err != nil {
+				return err
+			}
+			fp, changed, err := s.b.Bundles.Untrust(s.ctx, args[0])
+			if err := s.audited(audit.Entry{Action: "bundle untrust", Object: fp}, err); err != nil {
+				return err
+			}
+			p := s.printer()
+			if changed {
+				p.line("%s is no longer trusted: bundles signed by it are refused here", fp)
+			} else {
+				p.line("%s was not trusted", fp)
 			}
 			return p.err
 		},

@@ -170,6 +170,11 @@ type Bundles interface {
 	requests.Bundles
 	// Create writes a bundle of the commits of both branches of a project.
 	Create(ctx context.Context, name project.Name, q local.Request, w io.Writer) (bundle.Manifest, error)
+	// Untrust removes a key whose bundles are deployed here, TrustedKeys returns all but this machine's own.
+	Untrust(ctx context.Context, text string) (fingerprint string, changed bool, err error)
+	TrustedKeys(ctx context.Context) ([]string, error)
+	// LastLive returns the deployment that went live last, "" if nothing is live.
+	LastLive(ctx context.Context, name project.Name) (project.ID, error)
 	// Key returns the public key that signs the bundles of this machine.
 	Key() (string, error)
 }
