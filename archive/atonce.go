@@ -56,7 +56,7 @@ func (m *making) packsAtOnce(entries []tree.Entry, p *tree.Plan, dev uint64) boo
 			return false
 		}
 	}
-	return m.req.Folder == nil || !m.req.Folder()
+	return m.s.cfg.Files || m.req.Folder == nil || !m.req.Folder()
 }
 
 // packed is what packAtOnce made.

@@ -30,7 +30,7 @@ type MakeRequest struct {
 	// Beside may be nil. It is not called if the deployment already has an archive.
 	Beside func(covered uint64) error
 	// Folder reports whether the trees must be folders while the deployment runs, because a hook or a step may read them; nil is never. It is
-	// called only if they would be files otherwise.
+	// called only if they would be files otherwise, and not with Config.Files.
 	Folder func() bool
 }
 
@@ -188,6 +188,9 @@ func (m *making) files(ctx context.Context, src vfs.Dir, t *tree.Scanned, p *tre
 	s := m.s
 	z := count(t.Entries)
 	if err := s.checkNeed(Later{uint64(z.tar() + z.Disk), uint64(len(t.Entries))}, m.req.Later); err != nil {
+		if s.cfg.Files {
+			return err
+		}
 		return fmt.Errorf("%w: %w", errNotAtOnce, err) // a folder takes less
 	}
 	if err := s.fs.Mkdir(m.tmp, 0o700); err != nil {

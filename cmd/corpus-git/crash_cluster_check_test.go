@@ -152,6 +152,9 @@ func (c *crashedCluster) verdict(o outcome, records []project.Record, all []*fle
 		}
 		state = string(r.State)
 		c.note("record %s %s of %d: %s, rollout %q: %s", r.ID.Short(), r.Trigger, c.versions[string(r.Code)], r.State, was, r.Result.Reason)
+		if r.State == project.Failed {
+			c.fail("%s could not be rolled back: %s", r.ID, r.Result.Reason)
+		}
 		if r.State == project.Live {
 			live++
 			if o.commit != "" && string(r.Code) != o.commit {
