@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"syscall"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -14,6 +15,7 @@ import (
 	"corpus-git/git/pack"
 	"corpus-git/git/store"
 	"corpus-git/git/upload"
+	"corpus-git/internal/diskfull"
 	"corpus-git/internal/fault"
 	"corpus-git/project"
 )
@@ -116,7 +118,9 @@ func (r *Repository) ingest(ctx context.Context, o *opened, db *store.DB, in io.
 		return err
 	}
 	defer func() { err = errors.Join(err, q.Discard()) }()
-	if _, err := q.Ingest(ctx, bufio.NewReader(in), store.IngestOptions{Limits: limits}); err != nil {
+	if _, err := q.Ingest(ctx, bufio.NewReader(in), store.IngestOptions{Limits: limits}); diskfull.Is(err) {
+		return diskfull.Explain(syscall.ENOSPC) // the pack may be good
+	} else if err != nil {
 		return fault.New(fault.Refused, "", "the pack of %s.git: %w", r.repo, err)
 	}
 	if complete != nil {

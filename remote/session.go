@@ -91,6 +91,8 @@ type Hello struct {
 	// replaced.
 	Program string `json:"program,omitempty"`
 	Failed  string `json:"failed,omitempty"`
+	// Process identifies this run of an agent that dials in, at random: two that are connected at once have the same key.
+	Process string `json:"process,omitempty"`
 	// Facts are grains of the machine, as text.
 	Facts map[string]string `json:"facts,omitempty"`
 	// HostKeys are the public keys of the machine's own ssh server, lines as in authorized_keys.

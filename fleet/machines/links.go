@@ -16,6 +16,9 @@ type link struct {
 	io.Writer
 	fleet *Fleet
 	node  string
+	// from is its connection, process which one of the node's agent offered it, "" if unknown. returned: another process had replaced that one before.
+	from, process string
+	returned      bool
 	// of is its pool; taken reports that a session uses it; finish ends it, nil once it was called. They are held with fleet.mu.
 	of     *pool
 	taken  bool
@@ -42,8 +45,8 @@ type Keeper interface {
 	Keep(gone func()) (finish func(exit int))
 }
 
-// Attach offers a stream of a node's agent whose key valid accepts. It returns when a session over it has ended, or ctx has; if in is a Keeper, at once, and the stream stays until then: a hub may have thousands that wait.
-func (f *Fleet) Attach(ctx context.Context, name string, valid func() error, in io.Reader, out io.Writer) error {
+// Attach offers a stream of a node's agent, over the connection from, whose key valid accepts. It returns when a session over it has ended, or ctx has; if in is a Keeper, at once, and the stream stays until then: a hub may have thousands that wait.
+func (f *Fleet) Attach(ctx context.Context, name, from string, valid func() error, in io.Reader, out io.Writer) error {
 	n, err := f.Get(ctx, name)
 	if err != nil {
 		return err
@@ -51,7 +54,7 @@ func (f *Fleet) Attach(ctx context.Context, name string, valid func() error, in 
 	if !n.Agent {
 		return fault.New(fault.Refused, "", "%s is reached by ssh, and does not dial in", name)
 	}
-	l := &link{Reader: in, Writer: out, fleet: f, node: name}
+	l := &link{Reader: in, Writer: out, fleet: f, node: name, from: from}
 	f.mu.Lock()
 	p := f.pool(name)
 	f.mu.Unlock()
@@ -83,10 +86,18 @@ func (f *Fleet) offer(l *link, p *pool, finish func()) {
 		return
 	}
 	l.of, l.finish = p, finish
+	replaced := p.replace(l)
 	p.links = append(p.links, l)
 	p.met = true
 	p.wake()
+	twice := p.machines()
 	f.mu.Unlock()
+	for _, old := range replaced {
+		_ = old.Close()
+	}
+	if l.returned && len(twice) > 1 {
+		f.Log.Warn().Str("node", l.node).Strs("from", twice).Msg("two agents use the key of one node: it is not deployed to")
+	}
 }
 
 // Detach ends the streams of all agents, which then reconnect. It is called once, when no deployment runs any more and the server ends.
@@ -111,6 +122,9 @@ type pool struct {
 	met, dropped bool
 	// changed is closed at the next change; nil if nobody waits for one.
 	changed chan struct{}
+	// said are the processes of the last connections, ousted the last processes that another one replaced.
+	said   []announced
+	ousted []string
 }
 
 // wake wakes who waits for a change.
@@ -129,7 +143,7 @@ func (f *Fleet) Drop(name string) {
 		p.dropped = true
 		p.wake()
 		all = slices.Clone(p.links)
-		f.links[name] = &pool{met: p.met}
+		f.links[name] = &pool{met: p.met, said: p.said, ousted: p.ousted}
 	}
 	f.mu.Unlock()
 	for _, l := range all {
@@ -148,21 +162,24 @@ func (f *Fleet) pool(name string) *pool {
 	return f.links[name]
 }
 
-// take takes a stream of a node; if there is none, changed is closed when there may be one.
-func (f *Fleet) take(name string) (l *link, changed <-chan struct{}) {
+// take takes a stream of a node; if there is none, changed is closed when there may be one. A node of which two agents are connected is fault.Refused.
+func (f *Fleet) take(name string) (l *link, changed <-chan struct{}, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p := f.pool(name)
+	if at := p.machines(); len(at) > 1 {
+		return nil, nil, copied(name, at)
+	}
 	for _, l := range p.links {
 		if !l.taken {
 			l.taken = true
-			return l, nil
+			return l, nil, nil
 		}
 	}
 	if p.changed == nil {
 		p.changed = make(chan struct{})
 	}
-	return nil, p.changed
+	return nil, p.changed, nil
 }
 
 // dialTimeout is how long to wait for a stream of an agent; firstDialTimeout, from the hub's start, for one that has not come since: agents try
@@ -195,7 +212,10 @@ func (f *Fleet) dial(ctx context.Context, name string) (io.ReadWriteCloser, erro
 	late := time.NewTimer(f.dialWait(name))
 	defer late.Stop()
 	for {
-		l, changed := f.take(name)
+		l, changed, err := f.take(name)
+		if err != nil {
+			return nil, err
+		}
 		if l != nil {
 			return l, nil
 		}

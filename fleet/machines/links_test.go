@@ -32,7 +32,7 @@ func TestDialOverDrop(t *testing.T) {
 		synctest.Wait() // dial waits
 		f.Drop("web1")
 		go func() {
-			_ = f.Attach(t.Context(), "web1", func() error { return nil }, strings.NewReader("hello"), io.Discard)
+			_ = f.Attach(t.Context(), "web1", "", func() error { return nil }, strings.NewReader("hello"), io.Discard)
 		}()
 		got := <-done
 		require.NoError(t, got.err)
@@ -60,7 +60,7 @@ func TestDialAfterRestart(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		gone := make(chan error)
 		go func() {
-			gone <- f.Attach(ctx, "web1", func() error { return nil }, strings.NewReader(""), io.Discard)
+			gone <- f.Attach(ctx, "web1", "", func() error { return nil }, strings.NewReader(""), io.Discard)
 		}()
 		synctest.Wait()
 		end()

@@ -53,16 +53,25 @@ type Programs struct {
 
 // Open reads which program this process is.
 func Open(dir string) (*Programs, error) {
-	f, err := os.Open("/proc/self/exe")
+	own, err := digest("/proc/self/exe")
 	if err != nil {
 		return nil, err
+	}
+	return &Programs{Dir: dir, FS: vfs.OS{}, Own: own}, nil
+}
+
+// digest returns the SHA-256 of a file, in hexadecimal.
+func digest(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
 	}
 	defer f.Close()
 	sum := sha256.New()
 	if _, err := io.Copy(sum, f); err != nil {
-		return nil, err
+		return "", err
 	}
-	return &Programs{Dir: dir, FS: vfs.OS{}, Own: hex.EncodeToString(sum.Sum(nil))}, nil
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 func (p *Programs) note() string { return filepath.Join(p.Dir, "note.json") }
@@ -93,7 +102,7 @@ func (p *Programs) write(n Note) error {
 }
 
 // Chosen returns the program to run in place of this one, "" for this one. It is called once, at the start: a trial that a crash interrupted
-// counts as failed then.
+// counts as failed then, and so does a program that is damaged.
 func (p *Programs) Chosen() (path string, err error) {
 	n, err := p.read()
 	if err != nil {
@@ -105,8 +114,11 @@ func (p *Programs) Chosen() (path string, err error) {
 	case n.State != good || n.Replaces != p.Own || n.Program == p.Own:
 		return "", nil
 	}
-	if _, err := os.Stat(p.path(n.Program)); err != nil {
+	switch sum, err := digest(p.path(n.Program)); {
+	case err != nil:
 		return "", p.fail(n, err.Error())
+	case sum != n.Program: // it would not start, or worse
+		return "", p.fail(n, "the file of the program that was sent is damaged")
 	}
 	return p.path(n.Program), nil
 }
@@ -169,7 +181,7 @@ func (p *Programs) Take(ctx context.Context, in *bufio.Reader, trusted func(ssh.
 	if said, err := version(ctx, file); err != nil {
 		return fault.New(fault.Refused, "", "the program does not run here: %w %s", err, printable.Text(printable.Shorten(said, 200)))
 	}
-	if err := p.clear(m.SHA256); err != nil {
+	if err := errors.Join(vfs.SyncDir(p.FS, dir), p.clear(m.SHA256)); err != nil {
 		return err
 	}
 	if err := os.Rename(dir, filepath.Dir(p.path(m.SHA256))); err != nil {

@@ -155,3 +155,27 @@ func TestCrash(t *testing.T) {
 	require.Error(t, err)
 	require.False(t, errors.Is(err, ErrStopped))
 }
+
+// A program that was good and is damaged or gone now is not started, which would fail at each start: the installed one runs, and says why.
+func TestDamagedProgram(t *testing.T) {
+	for name, damage := range map[string]func(path string) error{
+		"damaged": func(path string) error { return os.WriteFile(path, make([]byte, 4096), 0o700) },
+		"gone":    os.Remove,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := programs(t)
+			require.NoError(t, p.Take(t.Context(), bufio.NewReader(bytes.NewReader(sent(t, script("exit 0"), signer(t)))), bundle.Anybody))
+			n, err := p.read()
+			require.NoError(t, err)
+			require.NoError(t, (&Programs{Dir: p.Dir, FS: p.FS, Own: n.Program}).Confirm())
+			path, err := p.Chosen()
+			require.NoError(t, err)
+			require.Equal(t, p.path(n.Program), path)
+			require.NoError(t, damage(path))
+			path, err = p.Chosen()
+			require.NoError(t, err)
+			require.Empty(t, path)
+			require.NotEmpty(t, p.Failed())
+		})
+	}
+}

@@ -3,6 +3,7 @@ package app
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"errors"
 	"io"
 	"strings"
@@ -26,9 +27,10 @@ func (s *server) dialIn(ctx context.Context, c *command, hub *agent.Hub, key ssh
 		return err
 	}
 	trusted := bundle.Signers{Path: s.state.BundleSigners(), Own: own.PublicKey()}.Trusted
+	process := rand.Text()
 	hello := func() remote.Hello {
 		h := s.hello()
-		h.Program, h.Failed = up.Programs.Own, up.Programs.Failed()
+		h.Process, h.Program, h.Failed = process, up.Programs.Own, up.Programs.Failed()
 		return h
 	}
 	a := &agent.Agent{Hub: *hub, Key: key, Log: s.log.With().Str("part", "agent").Logger(), Hello: func() any { return hello() }, Connected: up.Programs.Confirm, Learned: func(h agent.Hub) error { return agents.Keep(s.state, h) }, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {

@@ -34,8 +34,10 @@ type Fleet interface {
 	Assignments(ctx context.Context) (map[project.Name]string, error)
 	// Connected reports whether a node's agent is connected.
 	Connected(name string) bool
-	// Attach offers a stream of a node's agent whose key valid finds good, and returns when it is not needed any more.
-	Attach(ctx context.Context, name string, valid func() error, in io.Reader, out io.Writer) error
+	// Announce says which process of a node's agent is at the other end of a connection: see machines.Fleet.
+	Announce(name, connection, process string)
+	// Attach offers a stream of a node's agent whose key valid finds good, and returns when it is not needed any more. from is its connection.
+	Attach(ctx context.Context, name, from string, valid func() error, in io.Reader, out io.Writer) error
 	// RecordReport records what a node reports of itself.
 	RecordReport(ctx context.Context, name string, said fleet.NodeReport) error
 	// Upgrade replaces the program of a node's agent by the one that in holds, nil for the server's, and gives the release that came back.

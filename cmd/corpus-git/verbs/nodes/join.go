@@ -242,7 +242,7 @@ func attach(s Session, node string) error {
 	refused := requireOwnNode(s, node)
 	var err error
 	if refused == nil {
-		err = s.Fleet.Attach(s.Context, node, func() error { refused = OfAgent(s, node); return refused }, s.In, s.Out)
+		err = s.Fleet.Attach(s.Context, node, s.Caller.From, func() error { refused = OfAgent(s, node); return refused }, s.In, s.Out)
 	}
 	if refused != nil {
 		return s.Audited(audit.Entry{Action: "node attach", Object: node}, refused)

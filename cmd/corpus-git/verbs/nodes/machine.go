@@ -44,12 +44,16 @@ func publish(s Session, node string) error {
 	if err != nil {
 		return err
 	}
-	var said fleet.NodeReport
+	var said struct {
+		fleet.NodeReport
+		Process string `json:"process"`
+	}
 	if err := json.Unmarshal(text, &said); err != nil || len(text) > maxPublished {
 		return fault.New(fault.Refused, "", "the report of %s is not a JSON object of at most %d bytes", node, maxPublished)
 	}
 	said.Seen = s.Now()
-	if err := s.Fleet.RecordReport(s.Context, node, said); err != nil {
+	s.Fleet.Announce(node, s.Caller.From, said.Process)
+	if err := s.Fleet.RecordReport(s.Context, node, said.NodeReport); err != nil {
 		return err
 	}
 	hubs, err := s.Hubs()
