@@ -80,7 +80,10 @@ func (s *Store) begin(ctx context.Context, k key, step string) (*current, time.D
 		return nil, 0, fault.New(fault.Refused, "wait", "deployment %s does not wait for %s", k.deployment.Short(), k.wait)
 	}
 	if c.State == Waiting {
-		return c, max(0, c.Until.Sub(s.now())), nil
+		// The time of an earlier process is the wall clock's, which may have been set since: the rest is at most the timeout, and runs by the monotonic clock from now on.
+		rest := min(max(0, c.Until.Sub(s.now())), c.wait.Timeout)
+		c.Until = s.now().Add(rest)
+		return c, rest, nil
 	}
 	if c.State != Open {
 		return c, c.wait.Timeout, nil // what it ended with is told again

@@ -193,6 +193,23 @@ func TestHowAWaitEnds(t *testing.T) {
 		require.Equal(t, `{"port": 1}`, string(out.Data["web1"]))
 		require.NoError(t, next.Ended(ctx, id))
 	})
+	t.Run("the clock is set back while no server runs", func(t *testing.T) {
+		s, d := opened(t)
+		stop, cancel := context.WithCancelCause(ctx)
+		_, err := s.Wait(stop, id, "named", "010", func(signals.WaitStatus) { cancel(signals.ErrSuspended) })
+		require.ErrorIs(t, err, signals.ErrSuspended)
+		past := func() time.Time { return time.Now().Add(-1000 * time.Hour) }
+		next, err := signals.OpenStore(ctx, d, past)
+		require.NoError(t, err)
+		require.NoError(t, next.Reopen(ctx, id, hide))
+		stop, cancel = context.WithCancelCause(ctx)
+		_, err = next.Wait(stop, id, "named", "010", func(w signals.WaitStatus) {
+			require.LessOrEqual(t, w.Until.Sub(past()), time.Hour, "its timeout")
+			require.Greater(t, w.Until.Sub(past()), 59*time.Minute)
+			cancel(signals.ErrSuspended)
+		})
+		require.ErrorIs(t, err, signals.ErrSuspended)
+	})
 	t.Run("the deadline goes on", func(t *testing.T) {
 		s, d := opened(t)
 		stop, cancel := context.WithCancelCause(ctx)
