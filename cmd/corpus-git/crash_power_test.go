@@ -102,10 +102,10 @@ func TestPowerCut(t *testing.T) {
 		n = 30
 	}
 	for i, k := range kinds {
-		if k.name != "good" && k.name != "failing" && k.name != "pillar" && k.name != "rollback" {
+		if k.name != "good" && k.name != "failing" && k.name != "waiting" && k.name != "pillar" && k.name != "rollback" {
 			continue
 		}
-		if !long && k.name != "good" && k.name != "failing" {
+		if !long && k.name != "good" && k.name != "failing" && k.name != "waiting" {
 			continue
 		}
 		t.Run(k.name, func(t *testing.T) {
