@@ -132,9 +132,9 @@ func (e *Env) makeOutputs(file string) error {
 
 // readOutputs reads what a step wrote. Valid outputs are returned beside the error.
 func (e *Env) readOutputs(file string, s recipe.Step) ([]schema.Output, error) {
-	f, err := os.Open(file)
+	f, err := outfile.Open(file)
 	if err != nil {
-		return nil, fault.New(fault.Failed, "", "the step removed the file of %s", outfile.Variable)
+		return nil, err
 	}
 	defer func() { _ = f.Close() }()
 	text, err := schema.ReadLimited(f)

@@ -1,16 +1,19 @@
 // Package outfile manages the file to which the steps of a deployment write their outputs, and the folder for their test reports next to it.
 //
-// It owns their paths and who may write them. It does not read them. A crash leaves the file behind, and Drop removes it.
+// It owns their paths and who may write them, and opens the file for its reader. A crash leaves the file behind, and Drop removes it.
 package outfile
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
+	"corpus-git/internal/fault"
 	"corpus-git/layout"
 	"corpus-git/project"
 	"corpus-git/sls/host"
@@ -75,4 +78,24 @@ func Make(file string, machine *host.Host, group *host.Group) error {
 		}
 	}
 	return nil
+}
+
+// Open opens what a step wrote, for reading. A step that removed the file, or put something else in its place, a link or a fifo, is fault.Failed.
+func Open(file string) (*os.File, error) {
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		if errors.Is(err, syscall.ELOOP) {
+			return nil, replaced()
+		}
+		return nil, fault.New(fault.Failed, "", "the step removed the file of %s", Variable)
+	}
+	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
+		_ = f.Close() // it was only read
+		return nil, replaced()
+	}
+	return f, nil
+}
+
+func replaced() error {
+	return fault.New(fault.Failed, "", "the step put something else in the place of the file of %s", Variable).WithHint("append to the file:  echo name=value >> \"$%s\"", Variable)
 }
