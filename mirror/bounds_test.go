@@ -22,7 +22,7 @@ func TestRequestsOfStrangersAreBounded(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Dir(dir), 0o755))
 	require.NoError(t, exec.CommandContext(t.Context(), "git", "init", "-q", "--bare", dir).Run())
 	m.lock = &Lock{Version: lockVersion, Repositories: map[string]LockedRepository{"x": {Object: strings.Repeat("1", 40), Commit: strings.Repeat("1", 40)}}}
-	require.NoError(t, m.pin(func(*Lock) {}))
+	require.NoError(t, m.lock.write(m.LockFile))
 	s := httptest.NewServer(m.Handler(zerolog.Nop()))
 	defer s.Close()
 

@@ -29,7 +29,7 @@ func (m *Mirror) file(ctx context.Context, f File, renew bool) (Outcome, error) 
 	m.mu.Lock()
 	old, pinned := m.lock.Files[f.Path]
 	m.mu.Unlock()
-	pinned = pinned && old.URL == f.URL
+	pinned = pinned && old.URL == shown(f.URL)
 	want := f.SHA256
 	switch {
 	case pinned && !renew && want != "" && want != old.SHA256:
@@ -46,7 +46,7 @@ func (m *Mirror) file(ctx context.Context, f File, renew bool) (Outcome, error) 
 				return out, nil
 			}
 			out.Change = copied
-			return out, m.pin(func(l *Lock) { l.Files[f.Path] = LockedFile{f.URL, sum, size} })
+			return out, m.pin(func(l *Lock) { l.Files[f.Path] = LockedFile{shown(f.URL), sum, size} })
 		}
 	}
 	sum, size, err := m.download(ctx, f, name+".part", want)
@@ -69,7 +69,7 @@ func (m *Mirror) file(ctx context.Context, f File, renew bool) (Outcome, error) 
 	default:
 		out.Change = copied
 	}
-	return out, m.pin(func(l *Lock) { l.Files[f.Path] = LockedFile{f.URL, sum, size} })
+	return out, m.pin(func(l *Lock) { l.Files[f.Path] = LockedFile{shown(f.URL), sum, size} })
 }
 
 // sumOf returns the SHA-256 of a file, and its size.
@@ -96,11 +96,22 @@ func (m *Mirror) download(ctx context.Context, f File, part, want string) (sum s
 			return "", 0, err
 		}
 	}
+	had, err := os.Stat(part)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", 0, err
+	}
 	if err := m.get(ctx, f, part); err != nil {
 		return "", 0, err
 	}
 	if sum, size, err = sumOf(part); err != nil {
 		return "", 0, err
+	}
+	if want != "" && sum != want && had != nil && had.Size() > 0 {
+		// What an earlier attempt left may be of another version, or damaged: only a whole file is a reason to refuse.
+		if err := os.Remove(part); err != nil {
+			return "", 0, err
+		}
+		return m.download(ctx, f, part, want)
 	}
 	if want != "" && sum != want {
 		if err := os.Remove(part); err != nil {
@@ -150,7 +161,7 @@ func (m *Mirror) get(ctx context.Context, f File, part string) (err error) {
 	client.CheckRedirect = redirect
 	res, err := client.Do(req)
 	if err != nil {
-		return fault.New(fault.Busy, "", "%w", err)
+		return fault.New(fault.Busy, "", "%s: %w", shown(f.URL), requestError(err))
 	}
 	defer res.Body.Close()
 	had := st.Size()

@@ -214,7 +214,7 @@ func (l *List) file(f *File) error {
 	}
 	u, err := url.Parse(f.URL)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-		return l.bad(f.line, "%q is not the URL of a file", printable.Clip(f.URL, 200)).WithHint("https:// or http://")
+		return l.bad(f.line, "the URL of %s is not that of a file", f.Path).WithHint("https:// or http://")
 	}
 	if f.SHA256 = strings.ToLower(f.SHA256); f.SHA256 != "" && !validSum.MatchString(f.SHA256) {
 		return l.bad(f.line, "sha256 of %s has not 64 hexadecimal digits", f.Path)

@@ -99,11 +99,17 @@ func (l *Lock) invalid() string {
 	return ""
 }
 
+// text returns the content of the lock's file.
+func (l *Lock) text() ([]byte, error) {
+	text, err := json.MarshalIndent(l, "", "  ")
+	return append(text, '\n'), err
+}
+
 // write replaces the lock durably.
 func (l *Lock) write(name string) error {
-	text, err := json.MarshalIndent(l, "", "  ")
+	text, err := l.text()
 	if err != nil {
 		return err
 	}
-	return vfs.WriteFileAtomic(vfs.OS{}, name, append(text, '\n'), 0o644)
+	return vfs.WriteFileAtomic(vfs.OS{}, name, text, 0o644)
 }

@@ -36,7 +36,7 @@ func TestParse(t *testing.T) {
 		"repositories:\n- {path: a, url: /srv/a, revision: v1}":                                                                             "its URL is a path",
 		"repositories:\n- {path: a, url: ../a, revision: v1}":                                                                               "is relative",
 		"repositories:\n- {path: a, url: 'https://example.org/a'}":                                                                          "names no revision",
-		"files:\n- {path: a, url: 'file:///etc/passwd'}":                                                                                    "is not the URL of a file",
+		"files:\n- {path: a, url: 'file:///etc/passwd'}":                                                                                    "the URL of a is not that of a file",
 		"files:\n- {path: a, url: 'https://example.org/a', sha256: abc}":                                                                    "64 hexadecimal digits",
 		"folders:\n- {path: a, from: srv}":                                                                                                  "absolute path",
 		"repos: []":                                                                                                                         "line 1: unknown key repos",

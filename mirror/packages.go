@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"corpus-git/internal/fault"
-	"corpus-git/internal/printable"
 	"corpus-git/internal/vfs"
 	"corpus-git/mirror/packages"
 )
@@ -47,7 +46,7 @@ var validWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.+-]*(/[A-Za-z0-9][A-Z
 func (l *List) packages(p *Packages) error {
 	u, err := url.Parse(p.URL)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-		return l.bad(p.line, "%q is not the URL of an archive", printable.Clip(p.URL, 200)).WithHint("https:// or http://, up to the folder that has dists/")
+		return l.bad(p.line, "the URL of %s is not that of an archive", p.Path).WithHint("https:// or http://, up to the folder that has dists/")
 	}
 	if len(p.Components) == 0 {
 		p.Components = []string{"main"}
@@ -103,7 +102,7 @@ func (m *Mirror) packages(ctx context.Context, p Packages, renew bool) (Outcome,
 	m.mu.Lock()
 	old, pinned := m.lock.Packages[p.Path]
 	m.mu.Unlock()
-	pinned = pinned && old.URL == p.URL && old.Suite == p.Suite
+	pinned = pinned && old.URL == shown(p.URL) && old.Suite == p.Suite
 	want := ""
 	if pinned && !renew {
 		want = old.Release
@@ -121,7 +120,7 @@ func (m *Mirror) packages(ctx context.Context, p Packages, renew bool) (Outcome,
 	default:
 		out.Change = copied
 	}
-	return out, m.pin(func(l *Lock) { l.Packages[p.Path] = LockedPackages{p.URL, p.Suite, sum} })
+	return out, m.pin(func(l *Lock) { l.Packages[p.Path] = LockedPackages{shown(p.URL), p.Suite, sum} })
 }
 
 func (m *Mirror) verifyPackages(ctx context.Context, p Packages, old LockedPackages) error {

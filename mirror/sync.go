@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"golang.org/x/crypto/ssh"
@@ -17,6 +19,7 @@ import (
 	"corpus-git/access"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
+	"corpus-git/internal/vfs"
 	"corpus-git/project"
 	"corpus-git/receive/signed"
 	"corpus-git/receive/submodule"
@@ -71,16 +74,21 @@ const (
 
 // Sync copies what is missing, entries in parallel, and pins what was not pinned. Each entry that was copied is durable, and pinned, before the
 // outcome is reported; an entry that fails leaves its copy and its pin as they were, and does not stop the others. done is called once for
-// each entry, by one goroutine at a time. The error is about the list or the lock.
+// each entry, by one goroutine at a time. The error is about the list or the lock; it is fault.Busy while another sync works in the folder.
 func (m *Mirror) Sync(ctx context.Context, o Options, done func(Outcome)) error {
+	if err := m.known(o.Update); err != nil {
+		return err
+	}
+	alone, err := m.alone()
+	if err != nil {
+		return err
+	}
+	defer alone()
 	lock, err := ReadLock(m.LockFile)
 	if err != nil {
 		return err
 	}
 	m.lock = lock
-	if err := m.known(o.Update); err != nil {
-		return err
-	}
 	if err := m.forget(); err != nil {
 		return err
 	}
@@ -126,24 +134,79 @@ func (m *Mirror) known(paths []string) error {
 	return nil
 }
 
-// forget removes pins of entries that are no longer in the list. Their copies stay, and are not served.
+// forget removes pins of entries that are no longer in the list. Their copies stay, and are not served. It takes secrets out of addresses that an earlier release pinned.
 func (m *Mirror) forget() error {
-	n := len(m.lock.Repositories) + len(m.lock.Files) + len(m.lock.Packages)
-	maps.DeleteFunc(m.lock.Repositories, func(p string, _ LockedRepository) bool { return !m.List.hasRepository(p) })
-	maps.DeleteFunc(m.lock.Files, func(p string, _ LockedFile) bool { return !m.List.hasFile(p) })
-	maps.DeleteFunc(m.lock.Packages, func(p string, _ LockedPackages) bool { return !m.List.hasPackages(p) })
-	if len(m.lock.Repositories)+len(m.lock.Files)+len(m.lock.Packages) == n {
-		return nil
+	text, err := m.lock.text()
+	if err != nil {
+		return err
 	}
-	return m.lock.write(m.LockFile)
+	tidy := func(l *Lock) {
+		maps.DeleteFunc(l.Repositories, func(p string, _ LockedRepository) bool { return !m.List.hasRepository(p) })
+		maps.DeleteFunc(l.Files, func(p string, _ LockedFile) bool { return !m.List.hasFile(p) })
+		maps.DeleteFunc(l.Packages, func(p string, _ LockedPackages) bool { return !m.List.hasPackages(p) })
+		for _, f := range m.List.Files {
+			if old, ok := l.Files[f.Path]; ok && old.URL == f.URL {
+				old.URL = shown(f.URL)
+				l.Files[f.Path] = old
+			}
+		}
+		for _, p := range m.List.Packages {
+			if old, ok := l.Packages[p.Path]; ok && old.URL == p.URL {
+				old.URL = shown(p.URL)
+				l.Packages[p.Path] = old
+			}
+		}
+	}
+	tidy(m.lock)
+	if now, err := m.lock.text(); err != nil || bytes.Equal(now, text) {
+		return err
+	}
+	return m.pin(tidy)
 }
 
-// pin records, durably, what an entry is.
+// pin records, durably, what an entry is. The lock is read again: a sync of the same list into another folder may have written to it.
 func (m *Mirror) pin(note func(*Lock)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	note(m.lock)
-	return m.lock.write(m.LockFile)
+	unlock, err := lockFolder(filepath.Dir(m.LockFile), syscall.LOCK_EX)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	now, err := ReadLock(m.LockFile)
+	if err != nil {
+		return err
+	}
+	note(now)
+	return now.write(m.LockFile)
+}
+
+// alone takes the lock of the folder of the copies, which is made: two syncs there would write the same files. It is fault.Busy if another process holds it.
+func (m *Mirror) alone() (unlock func(), err error) {
+	if err := vfs.MkdirAll(vfs.OS{}, m.Dir, 0o755); err != nil {
+		return nil, err
+	}
+	unlock, err = lockFolder(m.Dir, syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, fault.New(fault.Busy, "", "another sync works in %s", m.Dir).WithHint("try again when it has ended")
+	}
+	return unlock, err
+}
+
+// lockFolder takes a lock on a folder (flock(2)), which ends with the process.
+func lockFolder(dir string, how int) (unlock func(), err error) {
+	d, err := os.Open(dir) //nolint:gosec // the mirror's folder, or that of its list
+	if err != nil {
+		return nil, err
+	}
+	for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
+		err = syscall.Flock(int(d.Fd()), how) //nolint:gosec // a descriptor fits
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return func() { _ = d.Close() }, nil
 }
 
 func (m *Mirror) repositoryDir(p string) string {

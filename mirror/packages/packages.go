@@ -93,7 +93,7 @@ func (c Copy) Sync(ctx context.Context, s Source, want string) (sum string, n in
 				continue // not every archive has one
 			}
 			if !ok {
-				return "", 0, fault.New(fault.Refused, "", "%s of %s has no %s", s.Suite, printable.Clip(s.URL, 200), name)
+				return "", 0, fault.New(fault.Refused, "", "the suite %s there has no %s", s.Suite, name)
 			}
 			from := path.Join(dists, p.name)
 			if r.byHash {
