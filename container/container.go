@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/netip"
 	"regexp"
+	"slices"
 	"time"
 
 	"corpus-git/internal/fault"
@@ -47,6 +48,23 @@ type Limits struct {
 	CPUs float64 `json:"cpus,omitempty"`
 }
 
+// Differences returns which settings, chosen when a container is created, other ones differ in. An address that is not chosen is no difference.
+func (c Container) Differences(now Container) (other []string) {
+	sorted := func(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
+	for _, s := range []struct {
+		what string
+		same bool
+	}{
+		{"driver", c.Driver == now.Driver}, {"suite", c.Suite == now.Suite}, {"mirror", c.Mirror == now.Mirror}, {"packages", slices.Equal(sorted(c.Packages), sorted(now.Packages))},
+		{"address", !now.Address.IsValid() || now.Address.Addr() == c.Address.Addr()}, {"limits", c.Limits == now.Limits},
+	} {
+		if !s.same {
+			other = append(other, s.what)
+		}
+	}
+	return other
+}
+
 // Command is a command that runs in a container, as root inside it.
 type Command struct {
 	Argv           []string
@@ -57,6 +75,8 @@ type Command struct {
 // Driver is a kind of container. The caller holds the container's lock, except for Running, Exec and Address. Its methods can be called again after an interruption at any
 // point, and then complete what is missing; what is done already is not an error.
 type Driver interface {
+	// Check is fault.Refused if this machine lacks what the driver needs, before anything is made or recorded.
+	Check() error
 	// Create makes the container, not started. say is called with a message about anything that takes time.
 	Create(ctx context.Context, c Container, say func(string)) error
 	// Start starts it, and returns when its init has started its services. The container keeps running when the process that started it ends.
@@ -89,8 +109,8 @@ var validName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}[a-z0-9]$|^[a-z]$`)
 
 // CheckName refuses an invalid name of a container or snapshot.
 func CheckName(name string) error {
-	if !validName.MatchString(name) {
-		return fault.New(fault.Usage, "", "%q is not a valid name", name).WithHint("at most 32 lower-case letters, digits and dashes, beginning with a letter")
+	if !validName.MatchString(name) || name == "localhost" {
+		return fault.New(fault.Usage, "", "%q is not a valid name", name).WithHint("at most 32 lower-case letters, digits and dashes, beginning with a letter, and not localhost")
 	}
 	return nil
 }

@@ -3,8 +3,12 @@ package container
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"net/netip"
 	"slices"
+	"strings"
+	"time"
 
 	"corpus-git/container/network"
 	"corpus-git/internal/fault"
@@ -16,6 +20,10 @@ type Manager struct {
 	Store   Store
 	Drivers map[string]Driver
 	Network network.Store
+	// Up and Down make the network of the kernel what is recorded, and remove it.
+	Up, Down func(network.Network) error
+	// Dial connects to a service of a container.
+	Dial func(ctx context.Context, kind, address string) (net.Conn, error)
 	// Say is called with messages about operations that take time.
 	Say func(string)
 }
@@ -56,12 +64,17 @@ func (m Manager) change(name string, do func(Container, Driver) error) error {
 	return do(c, d)
 }
 
-// Create makes a container and starts it. An interrupted creation is continued with its original settings; a container that exists is fault.Refused.
+// Create makes a container and starts it. An interrupted creation is continued, if the settings are the original ones; other settings, a container that exists, and a machine that
+// lacks what its driver needs are fault.Refused, and leave nothing.
 func (m Manager) Create(ctx context.Context, c Container) (Container, error) {
 	if err := errors.Join(CheckName(c.Name), c.Limits.Check()); err != nil {
 		return c, err
 	}
-	if _, err := m.driver(c); err != nil {
+	d, err := m.driver(c)
+	if err == nil {
+		err = d.Check()
+	}
+	if err != nil {
 		return c, err
 	}
 	unlock, err := m.Store.Lock(c.Name)
@@ -74,6 +87,10 @@ func (m Manager) Create(ctx context.Context, c Container) (Container, error) {
 		return c, err
 	}
 	if begun, err := m.Store.Get(c.Name); err == nil && !begun.Ready {
+		if other := begun.Differences(c); len(other) > 0 {
+			return c, fault.New(fault.Refused, "", "the creation of %s was interrupted, and had other settings: %s", c.Name, strings.Join(other, ", ")).
+				WithHint("repeat them to continue it, or begin again after  corpus-git container destroy %s --yes", c.Name)
+		}
 		m.Say("continuing: its creation was interrupted")
 		if begun.Target != "" && c.Target != "" {
 			begun.Target, begun.Options = c.Target, c.Options // which may have been the reason
@@ -84,10 +101,6 @@ func (m Manager) Create(ctx context.Context, c Container) (Container, error) {
 	}
 	if c.Target == "" && network.HasIPv6() {
 		c.Address6 = n.Address6(c.Address.Addr())
-	}
-	d, err := m.driver(c)
-	if err != nil {
-		return c, err
 	}
 	if err := d.Create(ctx, c, m.Say); err != nil {
 		return c, err
@@ -156,7 +169,7 @@ func (m Manager) Storage(ctx context.Context, name string, change func(was int64
 	return now, m.change(name, func(c Container, d Driver) error {
 		size, err := change(c.Storage)
 		if err != nil {
-			return err
+			return errors.Join(err, m.again(ctx, c, d))
 		}
 		do := func() error {
 			if err := d.Storage(ctx, c, size); err != nil {
@@ -166,42 +179,49 @@ func (m Manager) Storage(ctx context.Context, name string, change func(was int64
 			return m.Store.Put(c)
 		}
 		running, err := d.Running(ctx, c)
-		stop := running && c.Target == "" && (c.Storage == 0 || size < c.Storage)
-		if err == nil && !stop {
-			err = do()
-			stop = running && c.Target == "" && fault.KindOf(err) == fault.Busy
+		if err != nil {
+			return err
 		}
-		if stop {
-			m.Say("stopping " + c.Name)
-			if err = d.Stop(ctx, c); err == nil {
-				err = do()
-				m.Say("starting " + c.Name)
-				err = errors.Join(err, d.Start(context.WithoutCancel(ctx), c))
+		if c.Target != "" || running && c.Storage > 0 && size >= c.Storage {
+			if err = do(); fault.KindOf(err) == fault.Busy && c.Target == "" {
+				err = m.paused(ctx, &c, d, do)
 			}
+		} else {
+			err = m.paused(ctx, &c, d, do)
 		}
 		now = c
 		return err
 	})
 }
 
-// paused calls do while a container is stopped, and starts it again if it was running.
-func (m Manager) paused(ctx context.Context, c Container, d Driver, do func() error) error {
-	running, err := d.Running(ctx, c)
+// paused calls do while a container is stopped, and starts it again if it was running, or is to be: a command that was killed may have stopped it.
+func (m Manager) paused(ctx context.Context, c *Container, d Driver, do func() error) error {
+	running, err := d.Running(ctx, *c)
 	if err != nil {
 		return err
 	}
 	if running {
 		m.Say("stopping " + c.Name)
-		if err := d.Stop(ctx, c); err != nil {
+		if err := d.Stop(ctx, *c); err != nil {
 			return err
 		}
 	}
 	err = do()
-	if running {
+	if running || c.Started {
 		m.Say("starting " + c.Name)
-		err = errors.Join(err, d.Start(context.WithoutCancel(ctx), c))
+		err = errors.Join(err, d.Start(context.WithoutCancel(ctx), *c))
 	}
 	return err
+}
+
+// again starts a container that is to be running: an earlier call was killed after it had done what it stopped the container for.
+func (m Manager) again(ctx context.Context, c Container, d Driver) error {
+	running, err := d.Running(ctx, c)
+	if err != nil || running || !c.Started || c.Target != "" {
+		return err
+	}
+	m.Say("starting " + c.Name)
+	return d.Start(ctx, c)
 }
 
 // Snapshot stores the root file system of a container under a name. A running container is stopped meanwhile.
@@ -212,19 +232,19 @@ func (m Manager) Snapshot(ctx context.Context, name, id string) error {
 	return m.change(name, func(c Container, d Driver) error {
 		list, err := d.Snapshots(ctx, c)
 		if err == nil && slices.Contains(list, id) {
-			err = fault.New(fault.Refused, "", "%s has a snapshot %s already", name, id)
+			err = errors.Join(fault.New(fault.Refused, "", "%s has a snapshot %s already", name, id), m.again(ctx, c, d))
 		}
 		if err != nil {
 			return err
 		}
-		return m.paused(ctx, c, d, func() error { return d.Snapshot(ctx, c, id) })
+		return m.paused(ctx, &c, d, func() error { return d.Snapshot(ctx, c, id) })
 	})
 }
 
 // Restore restores a snapshot. A running container is stopped meanwhile.
 func (m Manager) Restore(ctx context.Context, name, id string) error {
 	return m.snapshots(ctx, name, id, func(c Container, d Driver) error {
-		return m.paused(ctx, c, d, func() error { return d.Restore(ctx, c, id) })
+		return m.paused(ctx, &c, d, func() error { return d.Restore(ctx, c, id) })
 	})
 }
 
@@ -247,16 +267,33 @@ func (m Manager) snapshots(ctx context.Context, name, id string, do func(Contain
 	})
 }
 
-// Destroy shuts a container down and removes it with everything that it holds. Its published ports are closed.
-func (m Manager) Destroy(ctx context.Context, name string) error {
+// Destroy shuts a container down and removes it with everything that it holds. Its published ports are closed. before is called first, under its lock; nil does nothing. With the
+// last container of this machine its network goes. What an interrupted call left is removed by the next one.
+func (m Manager) Destroy(ctx context.Context, name string, before func() error) error {
+	if _, err := m.Store.Get(name); fault.KindOf(err) == fault.Refused {
+		unlock, lerr := m.Store.Lock(name)
+		if lerr != nil {
+			return lerr
+		}
+		defer unlock()
+		if rest, rerr := vfs.Exists(m.Store.FS, m.trash(name)); rerr != nil || !rest {
+			return errors.Join(rerr, err)
+		}
+		return errors.Join(vfs.RemoveAll(m.Store.FS, m.trash(name)), m.network())
+	}
 	return m.change(name, func(c Container, d Driver) error {
-		if _, err := m.ports(func(n *network.Network) error {
-			n.Ports = slices.DeleteFunc(n.Ports, func(p network.Port) bool { return p.Container == name })
-			return nil
-		}); err != nil {
-			return err
+		if before != nil {
+			if err := before(); err != nil {
+				return err
+			}
 		}
 		if c.Target == "" {
+			if _, err := m.ports(func(n *network.Network) error {
+				n.Ports = slices.DeleteFunc(n.Ports, func(p network.Port) bool { return p.Container == name })
+				return nil
+			}); err != nil {
+				return err
+			}
 			if err := d.Stop(ctx, c); err != nil {
 				return err
 			}
@@ -264,23 +301,43 @@ func (m Manager) Destroy(ctx context.Context, name string) error {
 		if err := d.Destroy(ctx, c); err != nil {
 			return err
 		}
-		return m.forget(name)
+		return errors.Join(m.forget(name), m.network())
 	})
 }
+
+// trash returns the name of a container's folder while it is removed.
+func (m Manager) trash(name string) string { return m.Store.Folder(name) + ".trash" }
 
 // forget removes a container's folder, its record first.
 func (m Manager) forget(name string) error {
 	if ok, err := vfs.Exists(m.Store.FS, m.Store.Folder(name)); err != nil || !ok {
 		return err
 	}
-	trash := m.Store.Folder(name) + ".trash"
-	if err := vfs.RemoveAll(m.Store.FS, trash); err != nil {
+	if err := vfs.RemoveAll(m.Store.FS, m.trash(name)); err != nil {
 		return err
 	}
-	return errors.Join(vfs.RenameDurable(m.Store.FS, m.Store.Folder(name), trash), vfs.RemoveAll(m.Store.FS, trash))
+	return errors.Join(vfs.RenameDurable(m.Store.FS, m.Store.Folder(name), m.trash(name)), vfs.RemoveAll(m.Store.FS, m.trash(name)))
 }
 
-// ports changes the published ports and the rules of the kernel, under the lock of the addresses. If nothing changes, nothing is done.
+// network removes the network if no container is in it.
+func (m Manager) network() error {
+	unlock, err := m.Store.Lock("")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if used, err := m.networked(); err != nil || used {
+		return err
+	}
+	n, err := m.Network.Get()
+	if err != nil {
+		return err
+	}
+	return m.Down(n)
+}
+
+// ports changes the published ports and the rules of the kernel, under the lock of the addresses. The rules are written even if nothing changes, or the change is refused, because an
+// earlier call may have been killed before, and others may have removed them.
 func (m Manager) ports(change func(*network.Network) error) (network.Network, error) {
 	unlock, err := m.Store.Lock("")
 	if err != nil {
@@ -292,39 +349,80 @@ func (m Manager) ports(change func(*network.Network) error) (network.Network, er
 		return n, err
 	}
 	before := slices.Clone(n.Ports)
-	if err := change(&n); err != nil || slices.Equal(before, n.Ports) {
+	err = change(&n)
+	if err != nil {
+		n.Ports = before
+	} else if !slices.Equal(before, n.Ports) {
+		err = m.Network.Put(n)
+	}
+	if err != nil && fault.KindOf(err) != fault.Refused {
 		return n, err
 	}
-	if err := m.Network.Put(n); err != nil {
-		return n, err
+	used, uerr := m.networked()
+	if uerr == nil && used {
+		uerr = m.Up(n)
 	}
-	return n, n.Up()
+	return n, errors.Join(err, uerr)
 }
 
-// Publish publishes a port of a container at a port of this machine. If that port was published for another container, new connections go to this one, and established
-// ones stay with the other.
+// networked reports whether a container is in the network.
+func (m Manager) networked() (bool, error) {
+	list, err := m.Store.List()
+	return slices.ContainsFunc(list, func(c Container) bool { return c.Target == "" }), err
+}
+
+// Publish publishes a port of a container that runs at a port of this machine. If that port was published for another container, new connections go to this one, and established
+// ones stay with the other; that is fault.Refused if nothing answers at the port of this one.
 func (m Manager) Publish(ctx context.Context, name string, listen, port uint16) error {
-	c, d, err := m.Get(name)
-	if err != nil {
+	return m.change(name, func(c Container, d Driver) error {
+		if c.Target != "" {
+			return NotSupported(c, "published")
+		}
+		running, err := d.Running(ctx, c)
+		if err != nil {
+			return err
+		}
+		if !running {
+			return NotRunning(c)
+		}
+		a, err := d.Address(ctx, c)
+		if err != nil {
+			return err
+		}
+		p := network.Port{Listen: listen, Container: name, To: netip.AddrPortFrom(a, port)}
+		if c.Address6.IsValid() {
+			p.To6 = netip.AddrPortFrom(c.Address6.Addr(), port)
+		}
+		silent := m.answers(ctx, p.To)
+		_, err = m.ports(func(n *network.Network) error {
+			i := slices.IndexFunc(n.Ports, func(p network.Port) bool { return p.Listen == listen })
+			if i >= 0 && n.Ports[i].To != p.To && silent != nil {
+				return fault.New(fault.Refused, "", "nothing answers at port %d of %s, and port %d is answered by %s: %w", port, name, listen, n.Ports[i].Container, silent).
+					WithHint("start the service first; without the other one:  corpus-git container unpublish %d", listen)
+			}
+			n.Ports = append(slices.DeleteFunc(n.Ports, func(p network.Port) bool { return p.Listen == listen }), p)
+			slices.SortFunc(n.Ports, func(a, b network.Port) int { return int(a.Listen) - int(b.Listen) })
+			return nil
+		})
+		if err == nil && silent != nil {
+			m.Say(fmt.Sprintf("nothing answers at port %d of %s yet", port, name))
+		}
 		return err
-	}
-	if c.Target != "" {
-		return NotSupported(c, "published")
-	}
-	a, err := d.Address(ctx, c)
-	if err != nil {
-		return err
-	}
-	p := network.Port{Listen: listen, Container: name, To: netip.AddrPortFrom(a, port)}
-	if c.Address6.IsValid() {
-		p.To6 = netip.AddrPortFrom(c.Address6.Addr(), port)
-	}
-	_, err = m.ports(func(n *network.Network) error {
-		n.Ports = append(slices.DeleteFunc(n.Ports, func(p network.Port) bool { return p.Listen == listen }), p)
-		slices.SortFunc(n.Ports, func(a, b network.Port) int { return int(a.Listen) - int(b.Listen) })
-		return nil
 	})
-	return err
+}
+
+// answerWait is how long a service may take to accept a connection.
+const answerWait = 3 * time.Second
+
+// answers returns an error if nothing accepts connections there.
+func (m Manager) answers(ctx context.Context, at netip.AddrPort) error {
+	ctx, end := context.WithTimeout(ctx, answerWait)
+	defer end()
+	conn, err := m.Dial(ctx, "tcp", at.String())
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }
 
 // Unpublish stops publishing a port. A port that is not published is fault.Refused.

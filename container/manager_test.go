@@ -3,10 +3,14 @@ package container
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,6 +26,9 @@ type machine struct {
 	running bool
 	kept    []string
 	failAt  string
+	lacks   error
+	up      []network.Network
+	downs   int
 	// busy: a volume cannot grow while the container runs.
 	busy bool
 }
@@ -67,6 +74,7 @@ func TestStorage(t *testing.T) {
 	require.Zero(t, recorded())
 }
 
+func (m *machine) Check() error                                          { return m.lacks }
 func (m *machine) Create(context.Context, Container, func(string)) error { return m.do("create") }
 func (m *machine) Start(context.Context, Container) error {
 	err := m.do("start")
@@ -113,6 +121,9 @@ func newManager(t *testing.T) (Manager, *machine) {
 	return Manager{
 		Store: Store{Dir: dir, FS: vfs.OS{}}, Network: network.Store{Path: filepath.Join(dir, "network.json"), FS: vfs.OS{}},
 		Drivers: map[string]Driver{"fake": d}, Say: func(string) {},
+		Up:   func(n network.Network) error { d.up = append(d.up, n); return nil },
+		Down: func(network.Network) error { d.downs++; return nil },
+		Dial: (&net.Dialer{}).DialContext,
 	}, d
 }
 
@@ -124,8 +135,11 @@ func TestCreateContinues(t *testing.T) {
 	_, err := m.Create(ctx, Container{Name: "web", Driver: "fake", Limits: Limits{Memory: MinMemory}})
 	require.ErrorContains(t, err, "power cut")
 	require.ErrorContains(t, m.Start(ctx, "web"), "was interrupted")
-	d.failAt = "start"
 	_, err = m.Create(ctx, Container{Name: "web", Driver: "fake"})
+	require.Equal(t, fault.Refused, fault.KindOf(err))
+	require.ErrorContains(t, err, "had other settings: limits", "they would be ignored")
+	d.failAt = "start"
+	_, err = m.Create(ctx, Container{Name: "web", Driver: "fake", Limits: Limits{Memory: MinMemory}})
 	require.ErrorContains(t, err, "power cut")
 	c, err := m.Store.Get("web")
 	require.NoError(t, err)
@@ -141,6 +155,13 @@ func TestCreateContinues(t *testing.T) {
 	require.Equal(t, fault.Usage, fault.KindOf(err))
 	_, err = m.Store.Get("web2")
 	require.Error(t, err, "nothing is recorded of what is refused")
+	_, err = m.Create(ctx, Container{Name: "localhost", Driver: "fake"})
+	require.Equal(t, fault.Usage, fault.KindOf(err))
+	d.lacks = fault.New(fault.Refused, "", "debootstrap is not installed")
+	_, err = m.Create(ctx, Container{Name: "web2", Driver: "fake"})
+	require.ErrorContains(t, err, "is not installed")
+	_, err = m.Store.Get("web2")
+	require.Error(t, err, "nothing is recorded where a tool is missing")
 }
 
 func TestSnapshots(t *testing.T) {
@@ -173,9 +194,9 @@ func TestDestroy(t *testing.T) {
 		_, err := m.Create(ctx, Container{Name: "web", Driver: "fake"})
 		require.NoError(t, err)
 		if d.failAt = at; at != "" {
-			require.ErrorContains(t, m.Destroy(ctx, "web"), "power cut")
+			require.ErrorContains(t, m.Destroy(ctx, "web", nil), "power cut")
 		}
-		require.NoError(t, m.Destroy(ctx, "web"))
+		require.NoError(t, m.Destroy(ctx, "web", nil))
 		list, err := m.Store.List()
 		require.NoError(t, err)
 		require.Empty(t, list)
@@ -183,7 +204,94 @@ func TestDestroy(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, left)
 	}
-	require.Equal(t, fault.Refused, fault.KindOf(m.Destroy(ctx, "web")))
+	require.Equal(t, fault.Refused, fault.KindOf(m.Destroy(ctx, "web", nil)))
+	require.Equal(t, 3, d.downs, "the network goes with its last container")
+}
+
+// A call that was killed after it had removed the record left files without a name: the next one removes them.
+func TestDestroyTheRest(t *testing.T) {
+	m, _ := newManager(t)
+	rest := filepath.Join(m.Store.Dir, "machines", "web.trash", "root")
+	require.NoError(t, os.MkdirAll(rest, 0o700))
+	require.NoError(t, m.Destroy(t.Context(), "web", nil))
+	require.NoDirExists(t, filepath.Dir(rest))
+}
+
+// Nothing of a container is removed while another command works on it, and nobody else is told that it is gone.
+func TestDestroyBusy(t *testing.T) {
+	m, _ := newManager(t)
+	_, err := m.Create(t.Context(), Container{Name: "web", Driver: "fake"})
+	require.NoError(t, err)
+	unlock, err := m.Store.Lock("web")
+	require.NoError(t, err)
+	require.Equal(t, fault.Busy, fault.KindOf(m.Destroy(t.Context(), "web", func() error { t.Error("told"); return nil })))
+	unlock()
+	require.ErrorContains(t, m.Destroy(t.Context(), "web", func() error { return errors.New("the node is in use") }), "in use")
+	_, err = m.Store.Get("web")
+	require.NoError(t, err)
+}
+
+// A snapshot, or a change of the volume, was killed while the container was stopped for it: the next one starts it again.
+func TestPausedByAnotherCall(t *testing.T) {
+	ctx := t.Context()
+	m, d := newManager(t)
+	_, err := m.Create(ctx, Container{Name: "web", Driver: "fake"})
+	require.NoError(t, err)
+	d.running = false
+	require.NoError(t, m.Snapshot(ctx, "web", "one"))
+	require.True(t, d.running)
+	d.running = false
+	require.Equal(t, fault.Refused, fault.KindOf(m.Snapshot(ctx, "web", "one")), "it was killed just after the snapshot")
+	require.True(t, d.running)
+	d.running = false
+	_, err = m.Storage(ctx, "web", func(int64) (int64, error) { return 0, fault.New(fault.Refused, "", "no volume") })
+	require.Equal(t, fault.Refused, fault.KindOf(err))
+	require.True(t, d.running)
+	d.running = false
+	_, err = m.Storage(ctx, "web", func(int64) (int64, error) { return 100, nil })
+	require.NoError(t, err)
+	require.True(t, d.running)
+}
+
+// The kernel has what is recorded after each call, also where an earlier one was killed between the two, or somebody removed the rules. A port is switched only to a
+// container that answers.
+func TestPublished(t *testing.T) {
+	ctx := t.Context()
+	m, d := newManager(t)
+	_, err := m.Create(ctx, Container{Name: "web1", Driver: "fake"})
+	require.NoError(t, err)
+	_, err = m.Create(ctx, Container{Name: "web2", Driver: "fake"})
+	require.NoError(t, err)
+	to := func() (out []string) {
+		for _, p := range d.up[len(d.up)-1].Ports {
+			out = append(out, fmt.Sprintf("%d %s", p.Listen, p.Container))
+		}
+		return out
+	}
+	m.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED }
+	require.NoError(t, m.Publish(ctx, "web1", 80, 8080))
+	require.Equal(t, []string{"80 web1"}, to())
+	d.up = nil
+	require.NoError(t, m.Publish(ctx, "web1", 80, 8080))
+	require.Equal(t, []string{"80 web1"}, to(), "again")
+	err = m.Publish(ctx, "web2", 80, 8080)
+	require.Equal(t, fault.Refused, fault.KindOf(err))
+	require.ErrorContains(t, err, "nothing answers at port 8080 of web2, and port 80 is answered by web1")
+	require.Equal(t, []string{"80 web1"}, to())
+	m.Dial = func(context.Context, string, string) (net.Conn, error) { a, _ := net.Pipe(); return a, nil }
+	require.NoError(t, m.Publish(ctx, "web2", 80, 8080))
+	require.Equal(t, []string{"80 web2"}, to())
+	require.NoError(t, m.Unpublish(80))
+	require.Empty(t, to())
+	d.up = nil
+	require.Equal(t, fault.Refused, fault.KindOf(m.Unpublish(80)))
+	require.Empty(t, to(), "the rule of a call that was killed goes")
+	d.running = false
+	require.Equal(t, fault.Refused, fault.KindOf(m.Publish(ctx, "web1", 80, 8080)), "it does not run")
+	unlock, err := m.Store.Lock("web1")
+	require.NoError(t, err)
+	require.Equal(t, fault.Busy, fault.KindOf(m.Publish(ctx, "web1", 80, 8080)), "it may be being destroyed")
+	unlock()
 }
 
 // Two commands do not work on one container.

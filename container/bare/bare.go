@@ -39,6 +39,9 @@ func (d Driver) with(c container.Container, do func(*remote.Host) error) error {
 	return errors.Join(do(h), h.Close())
 }
 
+// Check implements container.Driver: what is needed is on the other machine, and Create looks for it.
+func (Driver) Check() error { return nil }
+
 // Create implements container.Driver: it checks that the machine can be prepared.
 func (d Driver) Create(ctx context.Context, c container.Container, _ func(string)) error {
 	var out bytes.Buffer

@@ -35,7 +35,7 @@ func TestContainerDriver(t *testing.T) {
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}
 	store := container.Store{Dir: dir, FS: vfs.OS{}}
 	machine := system.Driver{
-		Kind: nspawn.Kind{Run: execx.OS{}, Store: store, Env: env, CGroups: "/sys/fs/cgroup"}, Run: execx.OS{}, Store: store, Env: env, Network: func() (network.Network, error) { return n, nil }, Resolv: func() string { return "" },
+		Kind: nspawn.Kind{Host: system.Host{Run: execx.OS{}, Store: store, Env: env, CGroups: "/sys/fs/cgroup"}}, Run: execx.OS{}, Store: store, Env: env, Network: func() (network.Network, error) { return n, nil }, Resolv: func() string { return "" },
 		Maker: rootfs.Maker{Exec: execx.OS{}, FS: vfs.OS{}, Env: env, Bases: "/var/cache/corpus-git-test/bases"},
 	}
 	host, err := store.Add(container.Container{Name: "cgtest-host", Driver: nspawn.Name, Suite: rootfs.DefaultSuite, Mirror: os.Getenv("DEBIAN_MIRROR")}, n.Prefix)

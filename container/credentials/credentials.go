@@ -17,6 +17,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"golang.org/x/crypto/chacha20poly1305"
 	"golang.org/x/crypto/ssh"
@@ -41,8 +42,7 @@ func (s Store) Public(name string) string { return filepath.Join(s.Machines, nam
 func (s Store) key(make bool) ([]byte, error) {
 	key, err := os.ReadFile(s.KeyFile)
 	if errors.Is(err, fs.ErrNotExist) && make {
-		key = append([]byte{}, newKey()...)
-		err = vfs.WriteFileAtomic(s.FS, s.KeyFile, key, 0o600)
+		key, err = s.first()
 	}
 	if err == nil && len(key) != chacha20poly1305.KeySize {
 		err = errors.New("not a key")
@@ -51,6 +51,27 @@ func (s Store) key(make bool) ([]byte, error) {
 		return nil, fault.New(fault.Failed, "", "the key of the credentials, %s: %w", s.KeyFile, err)
 	}
 	return key, nil
+}
+
+// first makes the encryption key, unless another process makes it at the same time: what that encrypted must stay readable.
+func (s Store) first() ([]byte, error) {
+	dir, err := os.Open(filepath.Dir(s.KeyFile))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
+		err = syscall.Flock(int(dir.Fd()), syscall.LOCK_EX) //nolint:gosec // a descriptor fits
+	}
+	if err != nil {
+		return nil, err
+	}
+	key, err := os.ReadFile(s.KeyFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		key = newKey()
+		err = vfs.WriteFileAtomic(s.FS, s.KeyFile, key, 0o600)
+	}
+	return key, err
 }
 
 func newKey() []byte {

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"corpus-git/container"
 	"corpus-git/container/network"
@@ -24,37 +23,19 @@ import (
 )
 
 // Kind implements system.Kind.
-type Kind struct {
-	Run   execx.Commander
-	Store container.Store
-	// Env is the environment of the tools.
-	Env []string
-	// CGroups is the mount point of the control groups: /sys/fs/cgroup.
-	CGroups string
-}
+type Kind struct{ system.Host }
 
 var _ system.Kind = Kind{}
 
 // Name is the name of the driver.
 const Name = "lxc"
 
-// How long a container may take to shut down before it is killed, in seconds, and the interval at which it is checked.
-const (
-	stopWait = "90"
-	poll     = 50 * time.Millisecond
-)
-
-// period is the CPU period, in microseconds, that a quota applies to.
-const period = 100_000
+// stopWait is how long a container may take to shut down before it is killed, in seconds.
+const stopWait = "90"
 
 // folder is LXC's own folder for a container (lxc(7), lxcpath).
 func (k Kind) folder(c container.Container) string {
 	return filepath.Join(k.Store.Folder(c.Name), "lxc")
-}
-
-// Console implements system.Kind.
-func (k Kind) Console(c container.Container) string {
-	return filepath.Join(k.Store.Folder(c.Name), "console.log")
 }
 
 // Missing implements system.Kind.
@@ -71,38 +52,6 @@ func (k Kind) tool(ctx context.Context, c container.Container, name string, args
 	argv := append([]string{name, "-P", k.folder(c), "-n", c.Name}, args...)
 	st, err := k.Run.Run(ctx, execx.Cmd{Argv: argv, Dir: "/", Env: k.Env, Stdout: &o, Stderr: &e})
 	return st.Exit, o.String(), e.String(), err
-}
-
-// second reports whether the machine has only version 2 of control groups.
-func (k Kind) second() bool {
-	_, err := os.Lstat(filepath.Join(k.CGroups, "cgroup.controllers"))
-	return err == nil
-}
-
-// limit is a file of a control group and what is written to it.
-type limit struct{ file, value string }
-
-// limits returns the files of the control group of a container; all includes those that mean no limit.
-func limits(l container.Limits, second, all bool) (out []limit) {
-	none := map[bool]string{true: "max", false: "-1"}[second]
-	mem, quota := none, none
-	if l.Memory > 0 {
-		mem = strconv.FormatInt(l.Memory, 10)
-	}
-	if l.CPUs > 0 {
-		quota = strconv.FormatInt(int64(l.CPUs*period), 10)
-	}
-	if all || mem != none {
-		out = append(out, limit{map[bool]string{true: "memory.max", false: "memory.limit_in_bytes"}[second], mem})
-	}
-	switch {
-	case !all && quota == none:
-	case second:
-		out = append(out, limit{"cpu.max", fmt.Sprintf("%s %d", quota, period)})
-	default:
-		out = append(out, limit{"cpu.cfs_period_us", strconv.Itoa(period)}, limit{"cpu.cfs_quota_us", quota})
-	}
-	return out
 }
 
 // config returns the configuration of a container (lxc.container.conf(5)). A line feed cannot be in its values: names and paths are checked by their owners, except
@@ -124,11 +73,13 @@ func (k Kind) config(c container.Container, n network.Network) string {
 		set("lxc.mount.entry", strings.ReplaceAll(storage.Mountpoint(k.Store.Folder(c.Name)), " ", `\040`)+" "+container.StoragePath[1:]+" none bind,create=dir 0 0")
 	}
 	prefix := "lxc.cgroup."
-	if k.second() {
+	if k.Second() {
 		prefix = "lxc.cgroup2."
 	}
-	for _, l := range limits(c.Limits, k.second(), false) {
-		set(prefix+l.file, l.value)
+	for _, l := range k.LimitFiles(c.Limits) {
+		if !l.None {
+			set(prefix+l.File, l.Value)
+		}
 	}
 	return b.String()
 }
@@ -221,23 +172,21 @@ func (k Kind) Stop(ctx context.Context, c container.Container) error {
 				return errors.Join(rerr, fault.New(fault.Failed, "", "stop %s: lxc-stop: %s", c.Name, said(errs, exit)))
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(poll):
+		if err := system.Sleep(ctx, system.Poll); err != nil {
+			return err
 		}
 	}
 }
 
 // Limit implements system.Kind.
 func (k Kind) Limit(ctx context.Context, c container.Container) error {
-	for _, l := range limits(c.Limits, k.second(), true) {
-		exit, _, errs, err := k.tool(ctx, c, "lxc-cgroup", "--", l.file, l.value)
+	for _, l := range k.LimitFiles(c.Limits) {
+		exit, _, errs, err := k.tool(ctx, c, "lxc-cgroup", "--", l.File, l.Value)
 		if err != nil {
 			return err
 		}
 		if exit != 0 {
-			return fault.New(fault.Refused, "", "%s of %s cannot be set to %s: %s", l.file, c.Name, l.value, said(errs, exit)).WithHint("if it uses more than that now, stop it first")
+			return fault.New(fault.Refused, "", "%s of %s cannot be set to %s: %s", l.File, c.Name, l.Value, said(errs, exit)).WithHint("if it uses more than that now, stop it first")
 		}
 	}
 	return nil

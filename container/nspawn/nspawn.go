@@ -23,24 +23,17 @@ import (
 )
 
 // Kind implements system.Kind.
-type Kind struct {
-	Run   execx.Commander
-	Store container.Store
-	// Env is the environment of the tools.
-	Env []string
-	// CGroups is the mount point of the control groups: /sys/fs/cgroup.
-	CGroups string
-}
+type Kind struct{ system.Host }
 
 var _ system.Kind = Kind{}
 
 // Name is the name of the driver.
 const Name = "nspawn"
 
-// How long a container may take to shut down, and the interval at which it is checked.
+// How long a container may take to shut down, and its process to begin.
 const (
-	stopWait = 90 * time.Second
-	poll     = 50 * time.Millisecond
+	stopWait  = 90 * time.Second
+	beginWait = 30 * time.Second
 )
 
 // launch starts nspawn in its own control groups; its PID is written before the process becomes nspawn. $1 is the PID file, $2 the console's file,
@@ -52,26 +45,48 @@ exec "$@" </dev/null >"$console" 2>&1`
 
 // Boot implements system.Kind.
 func (d Kind) Boot(ctx context.Context, c container.Container, n network.Network) error {
-	groups, err := d.group(c.Name).make(c.Limits)
+	groups, err := d.group(c).make(c.Limits)
 	if err != nil {
 		return err
 	}
 	argv := []string{
 		"setsid", "-f", "sh", "-c", launch, "sh", d.pidFile(c), d.Console(c), strings.Join(groups, ":"),
-		"systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--boot", "--directory=" + rootfs.Root(d.Store.Folder(c.Name)), "--machine=" + c.Name,
+		"systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--boot", "--directory=" + rootfs.Root(d.Store.Folder(c.Name)), "--machine=" + d.ID(c), "--hostname=" + c.Name,
 		"--network-bridge=" + n.Bridge, "--resolv-conf=off", "--timezone=off", "--link-journal=no",
 	}
 	if c.Storage > 0 { // a colon separates the paths
 		argv = append(argv, "--bind="+strings.ReplaceAll(storage.Mountpoint(d.Store.Folder(c.Name)), ":", `\:`)+":"+container.StoragePath)
 	}
+	if err := os.Remove(d.pidFile(c)); err != nil && !errors.Is(err, fs.ErrNotExist) { // that of the boot before
+		return err
+	}
 	st, err := d.Run.Run(ctx, execx.Cmd{Argv: argv, Dir: "/", Env: d.Env})
 	if err == nil && st.Exit != 0 {
 		err = fmt.Errorf("exit status %d", st.Exit)
+	}
+	if err == nil {
+		err = d.begun(ctx, c)
 	}
 	if err != nil {
 		return fault.New(fault.Failed, "", "start %s: %w", c.Name, err)
 	}
 	return nil
+}
+
+// begun waits until the process of a container exists, or existed.
+func (d Kind) begun(ctx context.Context, c container.Container) error {
+	for deadline := time.Now().Add(beginWait); ; {
+		_, err := os.Lstat(d.pidFile(c))
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return errors.New("its process did not begin")
+		}
+		if err := system.Sleep(ctx, system.Poll); err != nil {
+			return err
+		}
+	}
 }
 
 // Missing implements system.Kind.
@@ -88,7 +103,7 @@ func (d Kind) Stop(ctx context.Context, c container.Container) error {
 	for asked := false; ; asked = true {
 		pid, err := d.pid(c)
 		if err != nil || pid == 0 {
-			return errors.Join(err, d.group(c.Name).remove())
+			return errors.Join(err, d.group(c).remove())
 		}
 		sig := syscall.Signal(0)
 		switch {
@@ -100,7 +115,7 @@ func (d Kind) Stop(ctx context.Context, c container.Container) error {
 		if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return err
 		}
-		if err := sleep(ctx, poll); err != nil {
+		if err := system.Sleep(ctx, system.Poll); err != nil {
 			return err
 		}
 	}
@@ -114,11 +129,6 @@ func (d Kind) Running(_ context.Context, c container.Container) (bool, error) {
 
 func (d Kind) pidFile(c container.Container) string {
 	return filepath.Join(d.Store.Folder(c.Name), "pid")
-}
-
-// Console implements system.Kind.
-func (d Kind) Console(c container.Container) string {
-	return filepath.Join(d.Store.Folder(c.Name), "console.log")
 }
 
 // pid returns the process of a container's nspawn, 0 if none runs.
@@ -160,14 +170,5 @@ func (d Kind) Leader(_ context.Context, c container.Container) (int, error) {
 
 // Limit implements system.Kind.
 func (d Kind) Limit(_ context.Context, c container.Container) error {
-	return d.group(c.Name).set(c.Limits)
-}
-
-func sleep(ctx context.Context, t time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(t):
-		return nil
-	}
+	return d.group(c).set(c.Limits)
 }

@@ -3,6 +3,8 @@ package prepare
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -56,13 +59,37 @@ type Plan struct {
 type step struct {
 	name string
 	do   func(context.Context) (string, error)
+	// input tells the options of the step from others; "" if none were given. A step that is done is done again with other options.
+	input string
 }
 
 func (p *Plan) steps() []step {
-	return []step{
-		{"base", p.base}, {"keys", p.keys}, {"address", p.address}, {"name", p.name}, {"firewall", p.firewall},
-		{"environment", p.environment}, {"agent", p.agent}, {"node", p.node}, {"deploy", p.deploy},
+	server := ""
+	if p.DNS != nil {
+		server = p.DNS.Full(p.Container.Name) + " " + p.DNS.Server
 	}
+	return []step{
+		{"base", p.base, ""}, {"keys", p.keys, ""}, {"address", p.address, ""}, {"name", p.name, digest(server)}, {"firewall", p.firewall, digest(p.open()...)},
+		{"environment", p.environment, digest(p.Env...)}, {"agent", p.agent, ""}, {"node", p.node, ""}, {"deploy", p.deploy, digest(p.Deploy...)},
+	}
+}
+
+// digest returns a hash of options, which may be secret; "" if there are none.
+func digest(options ...string) string {
+	text := strings.Join(options, "\x00")
+	if text == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}
+
+// open returns the ports in Open.
+func (p *Plan) open() (out []string) {
+	for _, port := range p.Open {
+		out = append(out, strconv.Itoa(int(port)))
+	}
+	return out
 }
 
 // Names returns the names of the steps, in their order.
@@ -83,8 +110,14 @@ type stepRecord struct {
 	Begun time.Time `json:"begun"`
 	// Done is when the step was done, zero until then.
 	Done time.Time `json:"done,omitzero"`
-	// Said is what the step returned.
-	Said string `json:"said,omitempty"`
+	// Said is what the step returned, Input the digest of its options.
+	Said  string `json:"said,omitempty"`
+	Input string `json:"input,omitempty"`
+}
+
+// done reports whether a step was done, with the options that it has now.
+func (r stepRecord) done(s step) bool {
+	return r.Name == s.name && !r.Done.IsZero() && (s.input == "" || s.input == r.Input)
 }
 
 func (p *Plan) journal() string { return filepath.Join(p.Store.Folder(p.Container.Name), "init.json") }
@@ -95,7 +128,7 @@ func Begun(s container.Store, name string) bool {
 	return err == nil
 }
 
-// Run runs the remaining steps. If from is not "", it names a step that is run again, with all steps after it.
+// Run runs the remaining steps, and those that were done with other options than are given now. If from is not "", it names a step that is run again, with all steps after it.
 func (p *Plan) Run(ctx context.Context, from string) error {
 	all := p.steps()
 	first := slices.IndexFunc(all, func(s step) bool { return s.name == from })
@@ -111,11 +144,20 @@ func (p *Plan) Run(ctx context.Context, from string) error {
 		return fault.New(fault.Failed, "", "%s: %w", p.journal(), err)
 	}
 	for i, s := range all {
-		if i < len(r.Steps) && (from == "" || i < first) && r.Steps[i].Name == s.name && !r.Steps[i].Done.IsZero() && (s.name != "deploy" || len(p.Projects) == 0) {
-			fmt.Fprintf(p.Out, "%-12s done before: %s\n", s.name, r.Steps[i].Said)
-			continue
+		if from == "" || i < first {
+			if i < len(r.Steps) && r.Steps[i].done(s) && (s.name != "deploy" || len(p.Projects) == 0) {
+				fmt.Fprintf(p.Out, "%-12s done before: %s\n", s.name, r.Steps[i].Said)
+				continue
+			}
+		} else {
+			r.Steps = r.Steps[:min(i, len(r.Steps))] // those after it are done again, also by the next run
 		}
-		r.Steps = append(r.Steps[:min(i, len(r.Steps))], stepRecord{Name: s.name, Begun: p.Now().UTC()})
+		begun := stepRecord{Name: s.name, Begun: p.Now().UTC(), Input: s.input}
+		if i < len(r.Steps) {
+			r.Steps[i] = begun
+		} else {
+			r.Steps = append(r.Steps, begun)
+		}
 		if err := p.write(r); err != nil {
 			return err
 		}

@@ -71,6 +71,7 @@ func (f fakeDriver) Exec(_ context.Context, _ container.Container, cmd container
 	_, _ = io.WriteString(cmd.Stdout, text)
 	return exit, err
 }
+func (fakeDriver) Check() error                                                    { return nil }
 func (fakeDriver) Create(context.Context, container.Container, func(string)) error { return nil }
 func (fakeDriver) Start(context.Context, container.Container) error                { return nil }
 func (fakeDriver) Stop(context.Context, container.Container) error                 { return nil }
@@ -94,4 +95,39 @@ func TestOperatorOptions(t *testing.T) {
 		"-p", "2022", "-i", "/root/key", "-J", "gate", "-o", "UserKnownHostsFile=/root/hosts", "-o", "identityfile /root/other", "-o", "StrictHostKeyChecking=accept-new", "-o", "ConnectTimeout=5",
 	}}}
 	require.Equal(t, []string{"-p", "2022", "-J", "gate", "--ssh-option=ConnectTimeout=5"}, p.operatorOptions())
+}
+
+// A step that is done is done again with other options, and only then; what comes after it stays done.
+func TestOtherOptions(t *testing.T) {
+	s := container.Store{Dir: t.TempDir(), FS: vfs.OS{}}
+	c := container.Container{Name: "web1", Driver: "nspawn"}
+	require.NoError(t, s.Put(c))
+	var done []string
+	p := &Plan{Container: c, Store: s, Driver: fakeDriver{func(script string) (string, int, error) {
+		done = append(done, script)
+		return "", 0, nil
+	}}, Out: io.Discard, Now: time.Now, Open: []uint16{80}, Env: []string{"A=secret"}}
+	var r record
+	for _, step := range p.steps() {
+		r.Steps = append(r.Steps, stepRecord{Name: step.name, Begun: time.Now(), Done: time.Now(), Input: step.input})
+	}
+	require.NoError(t, p.write(r))
+	run := func() []string {
+		done = nil
+		require.NoError(t, p.Run(t.Context(), ""))
+		return done
+	}
+	require.Empty(t, run(), "the same command")
+	p.Open, p.Env = nil, nil
+	require.Empty(t, run(), "options that are not given stay")
+	p.Open = []uint16{80, 443}
+	require.Contains(t, strings.Join(run(), "\n"), "nft -c")
+	require.Empty(t, run())
+	p.Env = []string{"A=another"}
+	require.Contains(t, strings.Join(run(), "\n"), "/etc/environment")
+	require.Empty(t, run())
+	text, err := os.ReadFile(p.journal())
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "secret")
+	require.NotContains(t, string(text), "another")
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -87,18 +86,16 @@ func (m Maker) Base(ctx context.Context, s System, say func(string)) (string, er
 		return dir, nil // another process made it meanwhile
 	}
 	part := dir + ".part"
-	if err := vfs.RemoveAll(m.FS, part); err != nil {
+	if err := m.clear(part); err != nil {
 		return "", err
 	}
 	say("making the base system with debootstrap: some minutes, once")
-	args := []string{"debootstrap", "--variant=minbase", "--include=" + strings.Join(append(packages(), s.Packages...), ","), s.Suite, part}
+	// In namespaces of its own: if this process is killed, all that debootstrap started ends, and what it mounted is unmounted (unshare(1)).
+	args := []string{"unshare", "--mount", "--pid", "--kill-child", "debootstrap", "--variant=minbase", "--include=" + strings.Join(append(packages(), s.Packages...), ","), s.Suite, part}
 	if s.Mirror != "" {
 		args = append(args, s.Mirror)
 	}
 	if err := m.run(ctx, "", args...); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return "", fault.New(fault.Refused, "", "debootstrap is not installed").WithHint("apt-get install debootstrap")
-		}
 		return "", err
 	}
 	if err := neutral(part); err != nil {
@@ -152,6 +149,9 @@ func (m Maker) run(ctx context.Context, dir string, argv ...string) error {
 	}
 	if st.Exit != 0 {
 		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+		if argv[0] == "unshare" {
+			argv = argv[4:]
+		}
 		return fault.New(fault.Failed, "", "%s: exit status %d: %s", filepath.Base(argv[0]), st.Exit, printable.Text(lines[len(lines)-1]))
 	}
 	return nil

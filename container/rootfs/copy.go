@@ -61,14 +61,14 @@ func (m Maker) Make(ctx context.Context, base, folder string, s Settings) error 
 		return err
 	}
 	if err := m.run(ctx, "", "chroot", part, "ssh-keygen", "-q", "-A"); err != nil {
-		return err
+		return fault.New(fault.Failed, "", "%w", err).WithHint("if the base system is damaged, remove it, and it is made again:  rm -r %s", base)
 	}
 	return m.keep(part, Root(folder))
 }
 
 // copy copies a tree with all its attributes; the remains of an earlier attempt are removed.
 func (m Maker) copy(ctx context.Context, from, to string) error {
-	if err := vfs.RemoveAll(m.FS, to); err != nil {
+	if err := m.clear(to); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
@@ -212,7 +212,7 @@ func (m Maker) Snapshots(folder string) ([]string, error) {
 func (m Maker) Remove(folder string) error {
 	_, err := os.Lstat(folder)
 	if errors.Is(err, fs.ErrNotExist) {
-		return vfs.RemoveAll(m.FS, folder+".trash")
+		return m.clear(folder + ".trash")
 	}
 	if err != nil {
 		return err
@@ -223,10 +223,10 @@ func (m Maker) Remove(folder string) error {
 // remove renames first, so that a partly removed tree no longer has its name.
 func (m Maker) remove(dir string) error {
 	trash := dir + ".trash"
-	if err := vfs.RemoveAll(m.FS, trash); err != nil {
+	if err := m.clear(trash); err != nil {
 		return err
 	}
-	return errors.Join(vfs.RenameDurable(m.FS, dir, trash), vfs.RemoveAll(m.FS, trash))
+	return errors.Join(vfs.RenameDurable(m.FS, dir, trash), m.clear(trash))
 }
 
 // syncFS makes the file system of an open folder durable.

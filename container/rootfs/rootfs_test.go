@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,7 +28,7 @@ func (r *tools) Run(ctx context.Context, c execx.Cmd) (execx.Status, error) {
 	case r.fail:
 		r.fail = ""
 		return execx.Status{}, errors.New("killed")
-	case "debootstrap":
+	case "unshare":
 		r.made++
 		root := c.Argv[len(c.Argv)-1]
 		for _, dir := range []string{"etc/ssh", "etc/systemd/network", "var/cache/apt/archives"} {
@@ -59,7 +60,7 @@ func TestMake(t *testing.T) {
 	ctx := t.Context()
 	m, r, folder := newMaker(t)
 	quiet := func(string) {}
-	r.fail = "debootstrap"
+	r.fail = "unshare"
 	_, err := m.Base(ctx, System{Suite: "bookworm"}, quiet)
 	require.ErrorContains(t, err, "killed")
 	base, err := m.Base(ctx, System{Suite: "bookworm"}, quiet)
@@ -140,4 +141,22 @@ func TestCheck(t *testing.T) {
 func TestNameservers(t *testing.T) {
 	require.Equal(t, []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")},
 		Nameservers("# a comment\nnameserver 127.0.0.53\nnameserver 192.0.2.1\nsearch example.org\nnameserver 2001:db8::1\nnameserver ::1\nnameserver\n"))
+}
+
+// What a killed tool had mounted in an unfinished tree is unmounted, and stays as it is.
+func TestClear(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	m, _, folder := newMaker(t)
+	outside := filepath.Join(t.TempDir(), "out side")
+	require.NoError(t, os.MkdirAll(filepath.Join(outside, "kept"), 0o755))
+	inside := filepath.Join(folder, "a b", "proc")
+	require.NoError(t, os.MkdirAll(filepath.Join(inside, "kept"), 0o755))
+	require.NoError(t, syscall.Mount(outside, inside, "", syscall.MS_BIND, ""))
+	t.Cleanup(func() { _ = syscall.Unmount(inside, syscall.MNT_DETACH) })
+	require.NoError(t, m.clear(filepath.Dir(inside)))
+	require.NoDirExists(t, filepath.Dir(inside))
+	require.DirExists(t, filepath.Join(outside, "kept"))
+	require.NoError(t, m.clear(filepath.Dir(inside)), "what is gone is no error")
 }

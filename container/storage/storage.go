@@ -66,6 +66,9 @@ func (v Volumes) Set(ctx context.Context, folder string, was, size int64) error 
 		return v.create(ctx, folder, size)
 	}
 	f, err := os.OpenFile(image(folder), os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return v.missing(folder)
+	}
 	if err != nil {
 		return err
 	}
@@ -196,6 +199,12 @@ func Mounted(folder string) (bool, error) {
 	return in.Dev != out.Dev, nil
 }
 
+// missing is the error for a volume that is recorded, whose image is gone: its removal was interrupted, or somebody removed it.
+func (v Volumes) missing(folder string) error {
+	name := filepath.Base(folder)
+	return fault.New(fault.Failed, "", "the volume of %s is gone: there is no %s", name, image(folder)).WithHint("corpus-git container storage free %s --yes  forgets it", name)
+}
+
 // Mount mounts the volume of a folder. It is not an error if it is mounted.
 func (v Volumes) Mount(ctx context.Context, folder string) error {
 	if mounted, err := Mounted(folder); err != nil || mounted {
@@ -203,6 +212,9 @@ func (v Volumes) Mount(ctx context.Context, folder string) error {
 	}
 	if err := os.Mkdir(Mountpoint(folder), 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // its folder is root's alone
 		return err
+	}
+	if have, err := vfs.Exists(v.FS, image(folder)); err != nil || !have {
+		return errors.Join(err, v.missing(folder))
 	}
 	return v.tool(ctx, 0, "mount", "-o", "loop,nodev", image(folder), Mountpoint(folder))
 }

@@ -3,6 +3,7 @@ package system
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/netip"
 	"os"
 	"strconv"
@@ -52,20 +53,34 @@ var _ container.Driver = Driver{}
 // Interface is the name of a container's network interface.
 const Interface = "host0"
 
-// How long a container may take to boot, and the interval at which it is checked.
-const (
-	bootWait = 2 * time.Minute
-	poll     = 50 * time.Millisecond
-)
+// bootWait is how long a container may take to boot.
+const bootWait = 2 * time.Minute
+
+// tools are the programs that every kind needs, and the packages of Debian that have them.
+func tools() []struct{ program, pkg string } {
+	return []struct{ program, pkg string }{
+		{"debootstrap", "debootstrap"}, {"nsenter", "util-linux"}, {"unshare", "util-linux"}, {"setsid", "util-linux"}, {"losetup", "mount"}, {"mkfs.ext4", "e2fsprogs"}, {"chroot", "coreutils"},
+	}
+}
+
+// Check implements container.Driver.
+func (d Driver) Check() error {
+	if err := d.Kind.Missing(); err != nil {
+		return err
+	}
+	for _, t := range tools() {
+		if _, err := execx.LookPath(t.program, "/", d.Env); err != nil {
+			return fault.New(fault.Refused, "", "%s is not installed", t.program).WithHint("apt-get install %s", t.pkg)
+		}
+	}
+	return nil
+}
 
 // Create implements container.Driver.
 func (d Driver) Create(ctx context.Context, c container.Container, say func(string)) error {
 	folder := d.Store.Folder(c.Name)
 	if rootfs.Made(folder) {
 		return nil
-	}
-	if err := d.Kind.Missing(); err != nil {
-		return err
 	}
 	base, err := d.Maker.Base(ctx, rootfs.System{Suite: c.Suite, Mirror: c.Mirror, Packages: c.Packages}, say)
 	if err != nil {
@@ -86,12 +101,12 @@ func (d Driver) Start(ctx context.Context, c container.Container) error {
 	if err != nil {
 		return err
 	}
+	n, err := d.up() // also for one that runs: somebody may have removed the rules
+	if err != nil {
+		return err
+	}
 	if !running {
-		n, err := d.Network()
-		if err == nil {
-			err = n.Up()
-		}
-		if err == nil && c.Storage > 0 {
+		if c.Storage > 0 {
 			err = d.volumes().Mount(ctx, d.Store.Folder(c.Name))
 		}
 		if err == nil {
@@ -104,31 +119,45 @@ func (d Driver) Start(ctx context.Context, c container.Container) error {
 	return d.booted(ctx, c)
 }
 
+// up brings the network up, as it is recorded now: under the lock of whoever changes it, so that older rules never replace newer ones.
+func (d Driver) up() (network.Network, error) {
+	unlock, err := d.Store.Lock("")
+	if err != nil {
+		return network.Network{}, err
+	}
+	defer unlock()
+	n, err := d.Network()
+	if err == nil {
+		err = n.Up()
+	}
+	return n, err
+}
+
 // booted waits until the services of a container have been started.
 func (d Driver) booted(ctx context.Context, c container.Container) error {
-	deadline := time.Now().Add(bootWait)
-	seen := false
+	ctx, end := context.WithTimeoutCause(ctx, bootWait, errSlow)
+	defer end()
 	for {
 		running, err := d.Kind.Running(ctx, c)
+		if err == nil && !running || errors.Is(context.Cause(ctx), errSlow) {
+			return d.failed(c)
+		}
 		if err != nil {
 			return err
 		}
-		if seen && !running || time.Now().After(deadline) {
-			return d.failed(c)
+		var out bytes.Buffer
+		_, err = d.Exec(ctx, c, container.Command{Argv: []string{"systemctl", "is-system-running", "--wait"}, Stdout: &out})
+		if s := strings.TrimSpace(out.String()); err == nil && (s == "running" || s == "degraded") {
+			return nil
 		}
-		seen = seen || running
-		if running {
-			var out bytes.Buffer
-			_, err := d.Exec(ctx, c, container.Command{Argv: []string{"systemctl", "is-system-running", "--wait"}, Stdout: &out})
-			if s := strings.TrimSpace(out.String()); err == nil && (s == "running" || s == "degraded") {
-				return nil
-			}
-		}
-		if err := sleep(ctx, poll); err != nil {
+		if err := Sleep(ctx, Poll); err != nil && !errors.Is(err, errSlow) {
 			return err
 		}
 	}
 }
+
+// errSlow is the cause of the end of a boot that takes too long.
+var errSlow = errors.New("it does not boot in time")
 
 // failed returns why a container did not boot: the last line of its console.
 func (d Driver) failed(c container.Container) error {
@@ -188,13 +217,4 @@ func (d Driver) Resize(ctx context.Context, c container.Container) error {
 		return err
 	}
 	return d.Kind.Limit(ctx, c)
-}
-
-func sleep(ctx context.Context, t time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(t):
-		return nil
-	}
 }

@@ -77,7 +77,7 @@ func (o OS) Run(ctx context.Context, c Cmd) (Status, error) {
 	if err := checkDir(c.Dir); err != nil {
 		return Status{}, err
 	}
-	path, err := lookPath(c.Argv[0], c.Dir, c.Env)
+	path, err := LookPath(c.Argv[0], c.Dir, c.Env)
 	if err != nil {
 		return Status{}, err
 	}
@@ -236,8 +236,8 @@ func status(ps *os.ProcessState) Status {
 	return Status{Exit: ps.ExitCode()}
 }
 
-// lookPath finds a program as execvp(3) does, in the PATH of env and not in ours.
-func lookPath(name, dir string, env []string) (string, error) {
+// LookPath finds a program as execvp(3) does, in the PATH of env and not in ours.
+func LookPath(name, dir string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
 	}

@@ -235,6 +235,12 @@ func (m *containers) destroy() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			return m.with(func(ctx context.Context, mgr container.Manager) error {
 				c, err := mgr.Store.Get(args[0])
+				if yes && fault.KindOf(err) == fault.Refused { // an interrupted call may have removed its record
+					if err = mgr.Destroy(ctx, args[0], nil); err == nil {
+						fmt.Fprintf(m.Out, "removed the rest of %s\n", args[0])
+					}
+					return err
+				}
 				if err != nil {
 					return err
 				}
@@ -249,10 +255,7 @@ func (m *containers) destroy() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := m.forget(ctx, mgr, c.Name, hosts, server); err != nil {
-					return err
-				}
-				if err := mgr.Destroy(ctx, c.Name); err != nil {
+				if err := mgr.Destroy(ctx, c.Name, func() error { return m.forget(ctx, mgr, c.Name, hosts, server) }); err != nil {
 					return err
 				}
 				fmt.Fprintf(m.Out, "removed %s\n", c.Name)

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	stdnet "net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -92,14 +93,15 @@ func (m *containers) open(change bool) (container.Manager, error) {
 	store := container.Store{Dir: dir, FS: vfs.OS{}}
 	net := network.Store{Path: filepath.Join(dir, "network.json"), FS: vfs.OS{}}
 	maker := rootfs.Maker{Exec: execx.OS{}, FS: vfs.OS{}, Env: m.Env, Bases: store.Bases()}
+	host := system.Host{Run: execx.OS{}, Store: store, Env: m.Env, CGroups: cgroups}
 	of := func(k system.Kind) container.Driver {
 		return system.Driver{Kind: k, Run: execx.OS{}, Store: store, Maker: maker, Network: net.Get, Env: m.Env, Resolv: resolv}
 	}
 	return container.Manager{
-		Store: store, Network: net,
+		Store: store, Network: net, Up: network.Network.Up, Down: network.Network.Down, Dial: (&stdnet.Dialer{}).DialContext,
 		Drivers: map[string]container.Driver{
-			nspawn.Name: of(nspawn.Kind{Run: execx.OS{}, Store: store, Env: m.Env, CGroups: cgroups}),
-			lxc.Name:    of(lxc.Kind{Run: execx.OS{}, Store: store, Env: m.Env, CGroups: cgroups}),
+			nspawn.Name: of(nspawn.Kind{Host: host}),
+			lxc.Name:    of(lxc.Kind{Host: host}),
 			bare.Name:   bare.Driver{Run: execx.OS{}, Env: m.Env},
 		},
 		Say: func(what string) { fmt.Fprintln(m.Out, what) },

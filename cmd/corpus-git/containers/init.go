@@ -23,6 +23,7 @@ import (
 	"corpus-git/container/prepare"
 	"corpus-git/container/rootfs"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 	"corpus-git/internal/vfs"
 )
 
@@ -118,7 +119,7 @@ func (n *initialising) run(cmd *cobra.Command, name string) error {
 	}
 	limit(&n.made.Limits)
 	return n.with(func(ctx context.Context, mgr container.Manager) error {
-		c, err := n.container(ctx, mgr, name)
+		c, err := n.container(ctx, mgr, name, cmd.Flags().Changed, limit)
 		if err != nil {
 			return err
 		}
@@ -142,9 +143,14 @@ func (n *initialising) run(cmd *cobra.Command, name string) error {
 }
 
 // container gives the container that is to be a node, running; it is made where there is none, or was half made.
-func (n *initialising) container(ctx context.Context, mgr container.Manager, name string) (container.Container, error) {
+// typed reports whether a flag was given, and limit sets the limits that were.
+func (n *initialising) container(ctx context.Context, mgr container.Manager, name string, typed func(string) bool, limit func(*container.Limits)) (container.Container, error) {
 	c, err := mgr.Store.Get(name)
 	if err == nil && c.Ready {
+		if other := c.Differences(n.wanted(c, typed, limit)); len(other) > 0 {
+			return c, fault.New(fault.Refused, "", "there is a container %s already, with other settings: %s", name, strings.Join(other, ", ")).
+				WithHint("corpus-git container show %s  shows them; corpus-git container resize %s  changes limits", name, name)
+		}
 		if n.target != "" && n.target != c.Target {
 			return c, fault.New(fault.Refused, "", "there is another container %s", name).WithHint("corpus-git container show %s", name)
 		}
@@ -166,6 +172,23 @@ func (n *initialising) container(ctx context.Context, mgr container.Manager, nam
 		return c, err
 	}
 	return mgr.Create(ctx, n.made)
+}
+
+// wanted returns a container with the settings that were typed, and otherwise its own.
+func (n *initialising) wanted(c container.Container, typed func(string) bool, limit func(*container.Limits)) container.Container {
+	for _, f := range []struct {
+		flag string
+		set  func()
+	}{
+		{"driver", func() { c.Driver = n.made.Driver }}, {"suite", func() { c.Suite = n.made.Suite }}, {"mirror", func() { c.Mirror = n.made.Mirror }},
+		{"package", func() { c.Packages = n.made.Packages }},
+	} {
+		if typed(f.flag) {
+			f.set()
+		}
+	}
+	limit(&c.Limits)
+	return c
 }
 
 // reach records the options of ssh that were typed, in place of those of an earlier run.
@@ -197,7 +220,14 @@ func (m *containers) forget(ctx context.Context, mgr container.Manager, name, ho
 		return nil
 	}
 	var said strings.Builder
-	if exit, err := m.Verb(ctx, []string{"node", "show", name}, io.Discard, io.Discard); err == nil && exit == 0 {
+	exit, err := m.Verb(ctx, []string{"node", "show", name}, io.Discard, &said)
+	if refused := fault.Refused.ExitCode(); err == nil && exit != 0 && exit != refused { // refused: there is no such node
+		err = fault.New(fault.Failed, "", "%s", printable.Text(strings.TrimSpace(said.String())))
+	}
+	if err != nil {
+		return err
+	}
+	if exit == 0 {
 		exit, err := m.Verb(ctx, []string{"node", "remove", name, "--yes"}, io.Discard, &said)
 		if err == nil && exit != 0 {
 			err = fault.New(fault.Failed, "", "%s", strings.TrimSpace(said.String()))
@@ -214,6 +244,6 @@ func (m *containers) forget(ctx context.Context, mgr container.Manager, name, ho
 	if hosts == "" {
 		return nil
 	}
-	_, err := names.SetHost(vfs.OS{}, hosts, name, netip.Addr{})
+	_, err = names.SetHost(vfs.OS{}, hosts, name, netip.Addr{})
 	return err
 }
