@@ -24,6 +24,8 @@ type Manager struct {
 	Up, Down func(network.Network) error
 	// Dial connects to a service of a container.
 	Dial func(ctx context.Context, kind, address string) (net.Conn, error)
+	// Patience is how long a service may take to be started before the port of another container is switched to it.
+	Patience time.Duration
 	// Say is called with messages about operations that take time.
 	Say func(string)
 }
@@ -393,7 +395,11 @@ func (m Manager) Publish(ctx context.Context, name string, listen, port uint16) 
 		if c.Address6.IsValid() {
 			p.To6 = netip.AddrPortFrom(c.Address6.Addr(), port)
 		}
-		silent := m.answers(ctx, p.To)
+		wait, err := m.patience(p)
+		if err != nil {
+			return err
+		}
+		silent := m.answers(ctx, p.To, wait)
 		_, err = m.ports(func(n *network.Network) error {
 			i := slices.IndexFunc(n.Ports, func(p network.Port) bool { return p.Listen == listen })
 			if i >= 0 && n.Ports[i].To != p.To && silent != nil {
@@ -411,18 +417,39 @@ func (m Manager) Publish(ctx context.Context, name string, listen, port uint16) 
 	})
 }
 
-// answerWait is how long a service may take to accept a connection.
-const answerWait = 3 * time.Second
+// How long a service may take to accept a connection, and the interval of attempts.
+const (
+	answerWait  = 2 * time.Second
+	answerEvery = 200 * time.Millisecond
+)
 
-// answers returns an error if nothing accepts connections there.
-func (m Manager) answers(ctx context.Context, at netip.AddrPort) error {
-	ctx, end := context.WithTimeout(ctx, answerWait)
-	defer end()
-	conn, err := m.Dial(ctx, "tcp", at.String())
-	if err != nil {
-		return err
+// patience returns how long a service may take to be started: a port that nobody answers yet may be published before.
+func (m Manager) patience(p network.Port) (time.Duration, error) {
+	n, err := m.Network.Get()
+	if slices.ContainsFunc(n.Ports, func(o network.Port) bool { return o.Listen == p.Listen && o.To != p.To }) {
+		return m.Patience, err
 	}
-	return conn.Close()
+	return 0, err
+}
+
+// answers returns an error if nothing accepts connections there, also after a while.
+func (m Manager) answers(ctx context.Context, at netip.AddrPort, wait time.Duration) error {
+	for deadline := time.Now().Add(wait); ; {
+		once, end := context.WithTimeout(ctx, answerWait)
+		conn, err := m.Dial(once, "tcp", at.String())
+		end()
+		if err == nil {
+			return conn.Close()
+		}
+		if time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(answerEvery):
+		}
+	}
 }
 
 // Unpublish stops publishing a port. A port that is not published is fault.Refused.

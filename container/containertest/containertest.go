@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -218,6 +219,20 @@ func (s Subject) storage(t *testing.T) {
 		return n
 	}
 	small := size()
+	// One that starts while the volume is in use does not keep it in use.
+	other := s.Container
+	other.Name, other.Storage, other.Address = c.Name+"2", 0, netip.PrefixFrom(c.Address.Addr().Next(), c.Address.Bits())
+	s.Put(t, other)
+	t.Cleanup(func() {
+		_ = d.Stop(context.WithoutCancel(ctx), other)
+		_ = d.Destroy(context.WithoutCancel(ctx), other)
+	})
+	require.NoError(t, d.Create(ctx, other, func(string) {}))
+	require.NoError(t, d.Start(ctx, other))
+	defer func() {
+		require.NoError(t, d.Stop(ctx, other))
+		require.NoError(t, d.Destroy(ctx, other))
+	}()
 	require.Less(t, small, 65)
 	s.Sh(t, "head -c 20000000 /dev/urandom >/storage/data; sha256sum /storage/data >/storage/sum; sync")
 	if err := d.Storage(ctx, with, 128<<20); fault.KindOf(err) == fault.Busy { // this machine allows it only while it is stopped

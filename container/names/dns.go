@@ -3,6 +3,7 @@ package names
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -63,8 +64,12 @@ func ReadDNS(server, zone, keyFile string) (*DNS, error) {
 // Full returns a name with the name of the zone appended.
 func (d *DNS) Full(name string) string { return name + "." + d.Zone }
 
-// Add makes an address the only one of a name in the zone.
+// Add makes an address the only one of a name in the zone. One that other machines cannot use is fault.Usage.
 func (d *DNS) Add(ctx context.Context, name string, a netip.Addr) error {
+	a = a.Unmap()
+	if a.Zone() != "" || a.IsUnspecified() || a.IsMulticast() {
+		return fault.New(fault.Usage, "", "%s is no address at which other machines reach one", a)
+	}
 	header := dns.RR_Header{Name: d.Full(name), Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: ttl}
 	var record dns.RR = &dns.A{Hdr: header, A: a.AsSlice()}
 	if a.Is6() {
@@ -94,6 +99,10 @@ func (d *DNS) send(ctx context.Context, m *dns.Msg) error {
 	m.SetTsig(d.KeyName, d.Algorithm, fudge, time.Now().Unix())
 	c := &dns.Client{Net: "tcp", Timeout: dnsTimeout, TsigSecret: map[string]string{d.KeyName: d.Secret}}
 	answer, _, err := c.ExchangeContext(ctx, m, d.Server)
+	if errors.Is(err, dns.ErrAuth) || errors.Is(err, dns.ErrSig) || errors.Is(err, dns.ErrTime) {
+		return fault.New(fault.Failed, "", "the name server %s: %w", d.Server, err).
+			WithHint("it has no zone %s, or another key \"%s\" than the file, or its clock differs from this machine's by more than %d s", d.Zone, strings.TrimSuffix(d.KeyName, "."), fudge)
+	}
 	if err != nil {
 		return fault.New(fault.Failed, "", "the name server %s: %w", d.Server, err)
 	}

@@ -77,9 +77,13 @@ func TestDNS(t *testing.T) {
 	require.NoError(t, d.Remove(t.Context(), "web1"))
 	require.Len(t, (<-got).Ns, 2)
 
+	require.NoError(t, d.Add(t.Context(), "web1", netip.MustParseAddr("::ffff:10.0.0.2")))
+	require.Equal(t, "web1.example.org.\t300\tIN\tA\t10.0.0.2", (<-got).Ns[2].String())
+	require.Equal(t, fault.Usage, fault.KindOf(d.Add(t.Context(), "web1", netip.MustParseAddr("fe80::1%eth0"))))
 	d.Secret = "YW5vdGhlcg=="
 	err = d.Add(t.Context(), "web1", netip.MustParseAddr("10.0.0.2"))
-	require.Error(t, err)
+	require.ErrorContains(t, err, "bad authentication")
+	require.Contains(t, fault.HintOf(err), "another key \"corpus\"")
 	require.Empty(t, got)
 	for name, text := range map[string]string{"empty": "", "short": "key a { algorithm hmac-sha256; };", "wrong": "key a { algorithm hmac-sha256; secret \"!\"; };"} {
 		require.NoError(t, os.WriteFile(key, []byte(text), 0o600))

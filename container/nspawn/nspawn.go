@@ -37,8 +37,13 @@ const (
 )
 
 // launch starts nspawn in its own control groups; its PID is written before the process becomes nspawn. $1 is the PID file, $2 the console's file,
-// $3 the control groups, separated by colons; the rest is the command.
-const launch = `pid=$1 console=$2 groups=$3; shift 3
+// $3 the control groups, separated by colons, $4 where its own volume is mounted; the rest is the command. It runs in a mount namespace of its own, in which the volumes of other
+// containers are unmounted: nspawn keeps what is mounted when it starts, so none of them could be released while it runs.
+const launch = `pid=$1 console=$2 groups=$3 own=$4; shift 4
+while read -r _ _ _ _ at _; do
+	at=$(printf %b "$at")
+	case $at in "$own") ;; */machines/*/storage) umount -l "$at" ;; esac
+done </proc/self/mountinfo
 echo $$ >"$pid.part" && mv "$pid.part" "$pid" || exit 1
 IFS=:; for g in $groups; do echo $$ >"$g/cgroup.procs" || exit 1; done; unset IFS
 exec "$@" </dev/null >"$console" 2>&1`
@@ -50,7 +55,7 @@ func (d Kind) Boot(ctx context.Context, c container.Container, n network.Network
 		return err
 	}
 	argv := []string{
-		"setsid", "-f", "sh", "-c", launch, "sh", d.pidFile(c), d.Console(c), strings.Join(groups, ":"),
+		"setsid", "-f", "unshare", "--mount", "sh", "-c", launch, "sh", d.pidFile(c), d.Console(c), strings.Join(groups, ":"), storage.Mountpoint(d.Store.Folder(c.Name)),
 		"systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--boot", "--directory=" + rootfs.Root(d.Store.Folder(c.Name)), "--machine=" + d.ID(c), "--hostname=" + c.Name,
 		"--network-bridge=" + n.Bridge, "--resolv-conf=off", "--timezone=off", "--link-journal=no",
 	}

@@ -228,11 +228,14 @@ const (
 // Unmount unmounts the volume of a folder, and returns when nobody uses it: the mounts of a container that has ended may last a moment longer, and until then its file
 // system is in use. It is not an error if it is not mounted.
 func (v Volumes) Unmount(ctx context.Context, folder string) error {
-	mounted, err := Mounted(folder)
-	if err != nil {
-		return err
-	}
-	if mounted {
+	for { // mount(8) of a call that was killed may have ended after the next one looked, so that it is mounted twice
+		mounted, err := Mounted(folder)
+		if err != nil {
+			return err
+		}
+		if !mounted {
+			break
+		}
 		if err := v.tool(ctx, 0, "umount", Mountpoint(folder)); err != nil {
 			return err
 		}

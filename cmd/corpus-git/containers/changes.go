@@ -179,7 +179,8 @@ func (m *containers) publish() *cobra.Command {
 	return &cobra.Command{
 		Use: "publish NAME PORT[:PORT]", Short: "Let a port of a container answer at a port of this machine",
 		Long: "The first port is this machine's, the second the container's; one alone is both. Where another container answers at that port, the next connection meets this one:\n" +
-			"none is refused in between, and connections that stand go on where they are. Stop the other container when they have ended.",
+			"none is refused in between, and connections that stand go on where they are. A container that does not answer takes no port of another one. Stop the other container when\n" +
+			"they have ended.",
 		Example: "  corpus-git container publish web1 80\n  corpus-git container publish web2 80:8080",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -73,6 +73,9 @@ func Command(s Surroundings) *cobra.Command {
 // cgroups is where systemd and others mount the control groups.
 const cgroups = "/sys/fs/cgroup"
 
+// patience is how long a service may take to be started before the port of another container is switched to it.
+const patience = 10 * time.Second
+
 // open returns what does the work. Only root may change anything.
 func (m *containers) open(change bool) (container.Manager, error) {
 	var none container.Manager
@@ -98,7 +101,7 @@ func (m *containers) open(change bool) (container.Manager, error) {
 		return system.Driver{Kind: k, Run: execx.OS{}, Store: store, Maker: maker, Network: net.Get, Env: m.Env, Resolv: resolv}
 	}
 	return container.Manager{
-		Store: store, Network: net, Up: network.Network.Up, Down: network.Network.Down, Dial: (&stdnet.Dialer{}).DialContext,
+		Store: store, Network: net, Up: network.Network.Up, Down: network.Network.Down, Dial: (&stdnet.Dialer{}).DialContext, Patience: patience,
 		Drivers: map[string]container.Driver{
 			nspawn.Name: of(nspawn.Kind{Host: host}),
 			lxc.Name:    of(lxc.Kind{Host: host}),

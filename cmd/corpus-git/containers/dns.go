@@ -69,7 +69,7 @@ func DNSCommand(s Surroundings) *cobra.Command {
 			if err := d.Add(ctx, args[0], a); err != nil {
 				return err
 			}
-			fmt.Fprintf(s.Out, "%s is %s\n", d.Full(args[0]), a)
+			fmt.Fprintf(s.Out, "%s is %s\n", d.Full(args[0]), a.Unmap())
 			return nil
 		},
 	}
