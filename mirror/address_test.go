@@ -107,3 +107,30 @@ func TestDamagedBeginning(t *testing.T) {
 		require.NoError(t, os.Remove(m.filePath("x.tar")))
 	}
 }
+
+// A lock that was changed by hand pins nothing else than what was copied.
+func TestChangedLock(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "repos.lock")
+	hash := strings.Repeat("1", 40)
+	good := LockedRepository{URL: "https://example.org/a", Revision: "v1", Ref: "refs/tags/v1", Object: hash, Commit: hash}
+	for what, change := range map[string]func(*LockedRepository){
+		"":             func(*LockedRepository) {},
+		"another ref":  func(r *LockedRepository) { r.Ref = "refs/heads/other" },
+		"no ref":       func(r *LockedRepository) { r.Ref = "" },
+		"HEAD":         func(r *LockedRepository) { r.Ref = "HEAD" },
+		"out of refs/": func(r *LockedRepository) { r.Revision, r.Ref = "../../x", "refs/heads/../../x" },
+		"no hash":      func(r *LockedRepository) { r.Commit = "1" },
+		"a hash":       func(r *LockedRepository) { r.Revision = hash },
+	} {
+		pin := good
+		change(&pin)
+		l := &Lock{Version: lockVersion, Repositories: map[string]LockedRepository{"a": pin}}
+		require.NoError(t, l.write(name))
+		_, err := ReadLock(name)
+		if what == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, "the pin of a is not complete, or was changed", what)
+		}
+	}
+}

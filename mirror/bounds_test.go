@@ -21,7 +21,7 @@ func TestRequestsOfStrangersAreBounded(t *testing.T) {
 	dir := m.repositoryDir("x")
 	require.NoError(t, os.MkdirAll(filepath.Dir(dir), 0o755))
 	require.NoError(t, exec.CommandContext(t.Context(), "git", "init", "-q", "--bare", dir).Run())
-	m.lock = &Lock{Version: lockVersion, Repositories: map[string]LockedRepository{"x": {Object: strings.Repeat("1", 40), Commit: strings.Repeat("1", 40)}}}
+	m.lock = &Lock{Version: lockVersion, Repositories: map[string]LockedRepository{"x": {Revision: "v1", Ref: "refs/tags/v1", Object: strings.Repeat("1", 40), Commit: strings.Repeat("1", 40)}}}
 	require.NoError(t, m.lock.write(m.LockFile))
 	s := httptest.NewServer(m.Handler(zerolog.Nop()))
 	defer s.Close()

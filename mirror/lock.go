@@ -61,7 +61,7 @@ func ReadLock(name string) (*Lock, error) {
 		} else if l.Version != lockVersion {
 			err = fault.New(fault.Usage, "", "%s has the format %d, and this release reads %d", name, l.Version, lockVersion)
 		} else if p := l.invalid(); p != "" {
-			err = fault.New(fault.Usage, "", "%s: the pin of %s is not complete", name, printable.Clip(p, 200)).WithHint("take it back from where the list is versioned")
+			err = fault.New(fault.Usage, "", "%s: the pin of %s is not complete, or was changed", name, printable.Clip(p, 200)).WithHint("take it back from where the list is versioned")
 		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -79,10 +79,18 @@ func ReadLock(name string) (*Lock, error) {
 	return l, nil
 }
 
-// invalid returns the path of a pin whose hash is not valid, "" if all are.
+// leads reports whether a ref is one that the revision names: "" for a hash.
+func (r LockedRepository) leads() bool {
+	if plumbing.IsHash(r.Revision) {
+		return r.Ref == ""
+	}
+	return r.Ref != "" && (r.Ref == r.Revision || r.Ref == "refs/tags/"+r.Revision || r.Ref == "refs/heads/"+r.Revision) && plumbing.ReferenceName(r.Ref).Validate() == nil
+}
+
+// invalid returns the path of a pin whose hash or ref is not valid, "" if all are.
 func (l *Lock) invalid() string {
 	for p, r := range l.Repositories {
-		if !plumbing.IsHash(r.Object) || !plumbing.IsHash(r.Commit) {
+		if !plumbing.IsHash(r.Object) || !plumbing.IsHash(r.Commit) || !r.leads() {
 			return p
 		}
 	}

@@ -240,6 +240,10 @@ func (m *Mirror) repository(ctx context.Context, r Repository, renew bool) (Outc
 	if err != nil {
 		return out, err
 	}
+	if held && commit.String() != old.Commit {
+		return out, fault.New(fault.Refused, "", "the lock has the commit %s for %s, whose commit is %s", old.Commit[:12], old.Object[:12], commit.String()[:12]).
+			WithHint("the lock was changed: take it back from where the list is versioned")
+	}
 	now := LockedRepository{URL: r.address.String(), Revision: r.Revision, Ref: w.Ref, Object: w.Object.String(), Commit: commit.String(), SignedBy: signer}
 	out.At, out.SignedBy = now.Commit, signer
 	if pinned && now == old {

@@ -191,7 +191,7 @@ func TestContainerCommand(t *testing.T) {
 			break // it was faster
 		}
 	}
-	out, err = k.try(append([]string{"create", "cgtest-c"}, k.network...)...)
+	out, err = k.try(append([]string{"create", "cgtest-c", "--memory", "512M"}, k.network...)...)
 	require.True(t, err == nil || strings.Contains(out, "there is a container cgtest-c already"), "%s", out)
 	k.run("start", "cgtest-c")
 	require.Contains(t, k.run("list"), "running")
