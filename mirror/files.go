@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"corpus-git/internal/diskfull"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/quantity"
 	"corpus-git/internal/vfs"
@@ -100,7 +101,7 @@ func (m *Mirror) download(ctx context.Context, f File, part, want string) (sum s
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", 0, err
 	}
-	if err := m.get(ctx, f, part); err != nil {
+	if err := m.get(ctx, f, part, want != ""); err != nil {
 		return "", 0, err
 	}
 	if sum, size, err = sumOf(part); err != nil {
@@ -138,7 +139,8 @@ func redirect(req *http.Request, via []*http.Request) error {
 }
 
 // get fetches a file into part, after what that already has, and makes it durable; what is larger than the limit is removed. Source: RFC 9110, section 14.
-func (m *Mirror) get(ctx context.Context, f File, part string) (err error) {
+// resumes reports that a later call continues where this one ends: what is there then is kept.
+func (m *Mirror) get(ctx context.Context, f File, part string, resumes bool) (err error) {
 	w, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644) //nolint:gosec // below the mirror's folder
 	if err != nil {
 		return err
@@ -191,8 +193,17 @@ func (m *Mirror) get(ctx context.Context, f File, part string) (err error) {
 	if err == nil && res.ContentLength >= 0 && n != res.ContentLength {
 		err = io.ErrUnexpectedEOF
 	}
-	if err != nil {
-		return fault.New(fault.Busy, "", "the transfer ended after %d bytes: %w", n, err).WithHint("the next sync goes on there")
+	if err == nil {
+		err = w.Sync()
 	}
-	return w.Sync()
+	switch {
+	case err == nil:
+		return nil
+	case diskfull.Is(err):
+		// A full disk has no room for the beginning of a file.
+		return errors.Join(fault.New(fault.Busy, "", "the disk is full after %d bytes of it: %w", had+n, err).WithHint("the next sync fetches it again, once there is room"), os.Remove(part))
+	case !resumes:
+		return errors.Join(fault.New(fault.Busy, "", "the transfer ended after %d bytes: %w", n, err).WithHint("the next sync fetches it again"), os.Remove(part))
+	}
+	return fault.New(fault.Busy, "", "the transfer ended after %d bytes: %w", n, err).WithHint("the next sync goes on there")
 }

@@ -187,8 +187,11 @@ func TestHandler(t *testing.T) {
 		require.NotContains(t, body, "secret", path)
 	}
 	require.Empty(t, said.String())
-	// Damaged here: it is not served.
+	// Damaged here: it is not served, also with the size and the time that it had.
+	before, err := os.Stat(m.filePath("x"))
+	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(m.filePath("x"), []byte("two"), 0o644))
+	require.NoError(t, os.Chtimes(m.filePath("x"), before.ModTime(), before.ModTime()))
 	code, body, _ = get(t, s.URL+"/files/x")
 	require.Equal(t, 500, code)
 	require.NotContains(t, body, "two")

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +14,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -69,11 +72,12 @@ type server struct {
 	sums map[string]verified
 }
 
-// verified is a file as it was when its SHA-256 was computed.
+// verified is a file as it was when its SHA-256 was computed: its inode, its size, and the time of its last change of any kind, which no program can set.
 type verified struct {
-	size int64
-	mod  time.Time
-	sum  string
+	inode   uint64
+	size    int64
+	changed syscall.Timespec
+	sum     string
 }
 
 // fail responds with an error; an internal error is only logged.
@@ -209,7 +213,7 @@ func (s *server) file(w http.ResponseWriter, r *http.Request) {
 	defer f.Close()
 	st, err := f.Stat()
 	if err == nil {
-		err = s.same(f.Name(), st, old)
+		err = s.same(f, st, old)
 	}
 	if err != nil {
 		s.fail(w, r, err)
@@ -219,21 +223,28 @@ func (s *server) file(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, p, st.ModTime(), f)
 }
 
-// same reports, as an error, a file that is not what is pinned. It is read once, and again if its size or time has changed.
-func (s *server) same(name string, st fs.FileInfo, old LockedFile) error {
+// same reports, as an error, a file that is not what is pinned. It is read once, and again if it was changed.
+func (s *server) same(f *os.File, st fs.FileInfo, old LockedFile) error {
 	s.read.Lock()
 	defer s.read.Unlock()
-	v := s.sums[name]
-	if v.sum == "" || v.size != st.Size() || !v.mod.Equal(st.ModTime()) {
-		sum, _, err := sumOf(name)
-		if err != nil {
+	now := verified{size: st.Size()}
+	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
+		now.inode, now.changed = sys.Ino, sys.Ctim
+	}
+	v := s.sums[f.Name()]
+	if now.sum = v.sum; v != now || v.sum == "" {
+		h := sha256.New()
+		if _, err := io.Copy(h, f); err != nil {
 			return err
 		}
-		v = verified{st.Size(), st.ModTime(), sum}
-		s.sums[name] = v
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		now.sum = hex.EncodeToString(h.Sum(nil))
+		s.sums[f.Name()] = now
 	}
-	if v.sum != old.SHA256 {
-		return fmt.Errorf("%s is damaged: it has the SHA-256 %s, and is pinned to %s", name, v.sum, old.SHA256)
+	if now.sum != old.SHA256 {
+		return fmt.Errorf("%s is damaged: it has the SHA-256 %s, and is pinned to %s", f.Name(), now.sum, old.SHA256)
 	}
 	return nil
 }
