@@ -2,6 +2,8 @@ package cluster_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -112,4 +114,21 @@ func TestLimitedLog(t *testing.T) {
 	}
 	c.start()
 	w.same(a, b, c)
+}
+
+// A barrier of the state contains the projects that are named, also new ones and those that are gone.
+func TestBarrierOfNamedProjects(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.hubs[0], w.hubs[1]
+	a.start()
+	require.Same(t, a, w.next())
+	a.push(1)
+	b.start()
+	w.same(a, b)
+	a.write("projects/fresh/git/project.git/HEAD", "ref: refs/heads/master\n")
+	require.NoError(t, os.RemoveAll(filepath.Join(a.root.Path(), "projects/p")))
+	require.NoError(t, a.lead.BarrierState(t.Context(), "project", "fresh", "p"))
+	w.same(a, b)
+	require.FileExists(t, filepath.Join(b.root.Path(), "projects/fresh/git/project.git/HEAD"))
+	require.NoDirExists(t, filepath.Join(b.root.Path(), "projects/p/git"))
 }

@@ -147,9 +147,13 @@ func (l *Leader) Barrier(ctx context.Context, name project.Name) error {
 	return l.ship(ctx, scope, nil)
 }
 
-// BarrierState is Barrier for the database and the state of the server, and for the projects in which something is in progress.
-func (l *Leader) BarrierState(ctx context.Context) error {
-	return l.ship(ctx, replica.Scope{}, nil)
+// BarrierState is Barrier for the database and the state of the server, for the projects in which something is in progress, and for those named, which need not exist.
+func (l *Leader) BarrierState(ctx context.Context, names ...project.Name) error {
+	var scope replica.Scope
+	for _, n := range names {
+		scope.Projects = append(scope.Projects, string(n))
+	}
+	return l.ship(ctx, scope, nil)
 }
 
 // ship ships what has changed, together with what others ask for meanwhile, and calls after.

@@ -212,6 +212,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 			s.pages.Problem(w, r, err)
 			return
 		}
+		s.shared()
 	}
 	http.SetCookie(w, &http.Cookie{Name: cookieName, Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(r)})
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

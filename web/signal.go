@@ -71,8 +71,15 @@ func (s *Server) signal(failed, idle *failures) http.HandlerFunc {
 			signalProblem(w, signalCode(err), s.hideInternal(r, err))
 			return
 		}
+		s.shared()
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		_ = json.NewEncoder(printable.JSONWriter{W: w}).Encode(answer)
+	}
+}
+
+func (s *Server) shared() {
+	if s.Shared != nil {
+		s.Shared()
 	}
 }
 

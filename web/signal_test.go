@@ -45,6 +45,8 @@ func TestSignals(t *testing.T) {
 	w := &waits{}
 	s := server(newMachine())
 	s.Signals, s.Audit = w, w
+	shared := 0
+	s.Shared = func() { shared = len(w.given) }
 	h := s.Handler()
 	send := func(method, path, body string) (int, string, http.Header) {
 		r := httptest.NewRequest(method, "http://127.0.0.1:8080"+path, strings.NewReader(body))
@@ -58,6 +60,7 @@ func TestSignals(t *testing.T) {
 	code, text, head := send("POST", good, `{"id": "x"}`)
 	require.Equal(t, 200, code)
 	require.Contains(t, text, `"counted":true`)
+	require.Equal(t, 1, shared, "it is confirmed before it is shared")
 	require.Equal(t, "no-store", head.Get("Cache-Control"))
 	require.Equal(t, []signals.Given{{ID: "x", By: "address"}}, w.given)
 	require.Equal(t, audit.Entry{Action: "signal", From: "192.0.2.1", Project: "app", Object: "b/1", Deployment: "a", Outcome: "ok"}, w.entries[0])

@@ -70,13 +70,13 @@ func (s *server) Serve(ctx context.Context, sess *sshd.Session) int {
 
 // Run implements receive.Commands with the verbs.
 func (s *server) Run(ctx context.Context, who access.Identity, argv []string, stdin io.Reader, stdout, stderr io.Writer, term sshd.Terminal) int {
-	defer s.lead.Share()
+	defer s.lead.ShareAfter(argv)
 	return verbs.Run(ctx, s.backend(nil), verbs.Caller{Identity: who, Remote: true, Term: verbs.Terminal{Colour: term.Colour, Width: term.Columns}, Screen: term.Screen}, argv, stdin, stdout, stderr)
 }
 
 // apiRequest runs a verb for an HTTP request.
 func (s *server) apiRequest(ctx context.Context, who access.Identity, argv []string, check func() error, stdin io.Reader, stdout, stderr io.Writer) int {
-	defer s.lead.Share()
+	defer s.lead.ShareAfter(argv)
 	return verbs.Run(ctx, s.backend(check), verbs.Caller{Identity: who, Remote: true, Program: true}, argv, stdin, stdout, stderr)
 }
 
@@ -85,7 +85,7 @@ func (s *server) request(ctx context.Context, p control.Peer, q control.Request,
 	if q.Receive != "" {
 		return s.service.Load().ReceiveAt(ctx, access.Local(p.User), q.Receive, q.Check, stdin, stdout, stderr)
 	}
-	defer s.lead.Share()
+	defer s.lead.ShareAfter(q.Argv)
 	return verbs.Run(ctx, s.backend(nil), verbs.Caller{Identity: access.Local(p.User), Term: verbs.Terminal{Colour: q.Colour, Width: q.Width}, Screen: q.Screen(stdin, stdout)}, q.Argv, stdin, stdout, stderr)
 }
 
@@ -262,7 +262,7 @@ func (s *server) openWeb(given net.Listener, cfg *config.Config, m *web.Metrics)
 		return err
 	}
 	s.web = &web.Server{
-		Passwords: s.access, Certificate: certificate, ACME: authority, Metrics: m, Outbox: s.deliveries, Token: token, Sessions: sessions, OpenMetrics: cfg.OpenMetrics, Signals: s.changes.Signals(s.signals), Audit: s.audit, Proxies: networks(cfg.HTTPProxies), Forwarded: cfg.HTTPHeader == "forwarded",
+		Passwords: s.access, Certificate: certificate, ACME: authority, Metrics: m, Outbox: s.deliveries, Token: token, Shared: func() { s.lead.Share() }, Sessions: sessions, OpenMetrics: cfg.OpenMetrics, Signals: s.changes.Signals(s.signals), Audit: s.audit, Proxies: networks(cfg.HTTPProxies), Forwarded: cfg.HTTPHeader == "forwarded",
 		Config: pages.Config{
 			Status: source, Runs: s.pipeline, Recent: recent.Table{DB: s.db}, Units: s.units().Shown, Checks: s.watch, Access: s.access, API: rest, Run: s.apiRequest, Approvals: s.pipeline.Approvals,
 			Events: s.core.backend(true).Events, Disks: []string{string(s.root), string(s.state)}, Build: Build(), Host: s.hostName(), Now: time.Now, Log: s.log.With().Str("part", "http").Logger(),

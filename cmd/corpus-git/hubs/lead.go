@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -60,6 +61,28 @@ func (l *Lead) Share(names ...project.Name) {
 	for _, n := range names {
 		l.share(func() error { return l.leader.Barrier(ctx, n) })
 	}
+}
+
+// ShareAfter is Share for what a command line may have changed: the state, and the projects that it names, among them new ones and those that are gone.
+func (l *Lead) ShareAfter(argv []string) {
+	if l == nil {
+		return
+	}
+	l.share(func() error { return l.leader.BarrierState(context.Background(), named(argv)...) })
+}
+
+// named returns what may be names of projects in a command line.
+func named(argv []string) (names []project.Name) {
+	for _, arg := range argv {
+		_, value, ok := strings.Cut(arg, "=") // of a flag
+		if !ok {
+			value = arg
+		}
+		if name, err := project.ParseName(value); err == nil && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 const (
