@@ -308,7 +308,7 @@ func (c *Cluster) Status(ctx context.Context) ([]Status, Log, error) {
 			}
 		case name == c.heard.Hub.Name && now.Sub(c.heardAt) < unreachable:
 			r.Does, r.Applied, r.Seen = Leads, s.Last, c.heardAt
-		case now.Sub(r.Seen) >= unreachable:
+		case now.Sub(r.Seen) >= unreachable || r.Does == Leads: // one that led is no longer heard
 			r.Does = Unreachable
 		}
 		r.Behind = s.Last - min(s.Last, r.Applied)

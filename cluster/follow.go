@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"corpus-git/cluster/replica"
@@ -58,8 +59,9 @@ func (c *Cluster) Follow(ctx context.Context) (epoch uint64, err error) {
 				return 0, serr
 			}
 		}
-		c.setTrouble(err.Error())
-		if text := err.Error(); text != told { // once, however often it is tried
+		text := strings.ReplaceAll(err.Error(), "\n", ": ")
+		c.setTrouble(text)
+		if text != told { // once, however often it is tried
 			c.c.Log.Warn().Err(err).Msg("following the hub that leads")
 			told = text
 		}

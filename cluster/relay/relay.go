@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +14,7 @@ import (
 )
 
 const (
-	// patience is how long a connection waits for a hub that leads.
+	// patience is the default of Relay.Patience.
 	patience = 20 * time.Second
 	// dialTime limits one attempt to reach the leader.
 	dialTime = 2 * time.Second
@@ -30,7 +31,11 @@ type Relay struct {
 	Leader func() (address string, ok bool)
 	// Header sends the client's address first.
 	Header bool
-	Log    zerolog.Logger
+	// Refuse tells a client in its protocol that no hub leads, and returns when that is done; nil closes the connection.
+	Refuse func(c net.Conn)
+	// Patience is how long a connection waits for a hub that leads; 0 is 20 seconds.
+	Patience time.Duration
+	Log      zerolog.Logger
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool
@@ -97,6 +102,9 @@ func (r *Relay) relay(ctx context.Context, client net.Conn) {
 	leader, err := r.dial(ctx)
 	if err != nil {
 		r.Log.Info().Err(err).Stringer("client", client.RemoteAddr()).Msg("a connection was not relayed")
+		if r.Refuse != nil && ctx.Err() == nil {
+			r.Refuse(client)
+		}
 		return
 	}
 	if !r.hold(ctx, leader) {
@@ -131,7 +139,7 @@ var errNoLeader = errors.New("no hub leads")
 
 // dial connects to the leader, and waits for one.
 func (r *Relay) dial(ctx context.Context) (net.Conn, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errNoLeader)
+	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(r.Patience, patience), errNoLeader)
 	defer cancel()
 	last := errNoLeader
 	for {

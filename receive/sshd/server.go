@@ -60,7 +60,8 @@ type Server struct {
 	lns       map[net.Listener]struct{}
 	conns     map[*conn]struct{}
 	sessions  int
-	empty     chan struct{} // closed when the server is closing and no session is running
+	running   map[*Session]func(err error) // ends a session
+	empty     chan struct{}                // closed when the server is closing and no session is running
 }
 
 // ErrClosed is what Serve returns after Shutdown or Close.
@@ -76,6 +77,7 @@ func (s *Server) init() {
 		s.admission = &admission{limits: l, now: s.Now}
 		s.lns = map[net.Listener]struct{}{}
 		s.conns = map[*conn]struct{}{}
+		s.running = map[*Session]func(error){}
 		s.handlers = s.newHandlers()
 		s.empty = make(chan struct{})
 	})

@@ -225,8 +225,10 @@ func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch
 	}
 	exit, counted, kept := fault.Internal.ExitCode(), s.begin(), false
 	var once sync.Once
+	var forget func()
 	finish := func(exit int) {
 		once.Do(func() {
+			forget()
 			out.finish()
 			errw.finish()
 			// All output, then the status, then the end of file (RFC 4254, 6.10 and 5.3). The end of file must be last: a client that has ended its
@@ -238,6 +240,7 @@ func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch
 			over(counted)
 		})
 	}
+	forget = s.track(sess, finish)
 	in.keep = func(gone func()) func(exit int) {
 		kept = true
 		sess.gone.Store(&gone)

@@ -421,7 +421,7 @@ func (c *command) serve(cfg *config.Config, load func() (*config.Config, error))
 	defer unwatch()
 	go service.Watchdog(watched, s.state)
 	log.Info().Str("root", cfg.Root).Str("state", cfg.StateDir).Str("release", Build().Release).Msg("serving")
-	lead.UntilLost()
+	lead.UntilLost(s.ssh.End)
 	for sig := range signals {
 		if sig == syscall.SIGHUP {
 			service.Reloading()

@@ -160,8 +160,8 @@ func (f *follower) run(ctx context.Context) (out *Lead, err error) {
 	}
 	defer end()
 	for _, r := range []*relay.Relay{
-		{Listener: f.Sockets.SSH, Header: true, Leader: f.leader(func(h cluster.Hub) string { return h.SSH }), Log: f.Log},
-		{Listener: f.Sockets.HTTP, Leader: f.leader(func(h cluster.Hub) string { return h.HTTP }), Log: f.Log},
+		{Listener: f.Sockets.SSH, Header: true, Leader: f.leader(func(h cluster.Hub) string { return h.SSH }), Refuse: refuseSSH(f.state), Log: f.Log},
+		{Listener: f.Sockets.HTTP, Leader: f.leader(func(h cluster.Hub) string { return h.HTTP }), Refuse: refuseHTTP(f.Config.Config), Log: f.Log},
 	} {
 		if r.Listener != nil {
 			serving.Go(func() { r.Run(inner) })

@@ -17,6 +17,7 @@ import (
 
 	"corpus-git/cluster"
 	"corpus-git/cluster/relay"
+	"corpus-git/internal/fault"
 	"corpus-git/layout"
 	"corpus-git/project"
 )
@@ -30,7 +31,9 @@ type Lead struct {
 	// given: the sockets are those of the service manager.
 	given   bool
 	closing atomic.Bool
-	logger  zerolog.Logger
+	// farewell tells clients that this process ends.
+	farewell atomic.Pointer[func(context.Context, error)]
+	logger   zerolog.Logger
 }
 
 // Cluster returns the cluster, nil without others.
@@ -107,11 +110,12 @@ func (l *Lead) share(barrier func() error) {
 	}
 }
 
-// UntilLost has the process start again as soon as this hub no longer leads.
-func (l *Lead) UntilLost() {
+// UntilLost has the process start again as soon as this hub no longer leads, after farewell has told the clients why.
+func (l *Lead) UntilLost(farewell func(context.Context, error)) {
 	if l == nil {
 		return
 	}
+	l.farewell.Store(&farewell)
 	go func() {
 		<-l.leader.Lost()
 		if !l.closing.Load() {
@@ -158,12 +162,21 @@ func (l *Lead) Close(ctx context.Context) error {
 	return err
 }
 
+// telling limits how long clients are told.
+const telling = time.Second
+
 // exitLost is the exit status of a server that no longer leads and was given its sockets, which a replaced process would not have: EX_TEMPFAIL of sysexits.h, after which the service manager starts it again.
 const exitLost = 75
 
 // restart replaces this process by a new one of the same program, which follows. Nothing that the old one was doing goes on.
 func (l *Lead) restart() {
 	l.logger.Error().Msg("this hub no longer leads; it starts again and follows")
+	if tell := l.farewell.Load(); tell != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), telling)
+		(*tell)(ctx, fault.New(fault.Busy, "", "this hub no longer leads the others, and how this ends is not known yet").
+			WithHint("the hub that leads next goes on with what was running, or rolls it back: push the same commit again to join it, or follow it with  logs -f PROJECT"))
+		cancel()
+	}
 	if !l.given {
 		program, err := os.Executable()
 		if err == nil {

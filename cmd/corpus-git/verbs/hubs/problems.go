@@ -26,6 +26,8 @@ type problems struct {
 	d   status.Hubs
 	now time.Time
 	out []status.HubProblem
+	// mute: what hubs say of their own is a consequence.
+	mute bool
 }
 
 func (p *problems) add(hub, hint, format string, args ...any) {
@@ -34,7 +36,8 @@ func (p *problems) add(hub, hint, format string, args ...any) {
 
 // running finds what is wrong while the log is open. unanswered is why it does not answer.
 func (p *problems) running(unanswered error, log cluster.Log, state layout.State) {
-	both := "on two of the three machines the NATS server and the hub have to run:  nats-server -c STATE/nats/nats.conf , corpus-git serve ; pushes wait, and are refused, until then"
+	both := "another one leads within seconds if two of the three run, each with its NATS server:  nats-server -c STATE/nats/nats.conf , corpus-git serve ; until then pushes wait, and are refused"
+	p.mute = unanswered != nil
 	switch {
 	case unanswered != nil:
 		p.add("", both, "%s", unanswered)
@@ -71,7 +74,7 @@ func (p *problems) hub(h status.Hub) {
 		p.add(h.Name, "on its machine:  corpus-git hub join TOKEN ; another token:  corpus-git hub add "+h.Name, "%s has not joined", h.Name)
 	case h.State == cluster.Unreachable:
 		p.add(h.Name, fmt.Sprintf("start the NATS server and the hub there; if the machine is lost:  corpus-git hub remove %s --yes", h.Name), "%s does not respond (%s)", h.Name, heard(h, p.now))
-	case h.Trouble != "":
+	case h.Trouble != "" && !p.mute:
 		p.add(h.Name, "corpus-git doctor  there shows the space on its disks; it goes on by itself", "%s cannot follow: %s", h.Name, h.Trouble)
 	case h.Behind >= lags && h.State == cluster.Follows:
 		p.add(h.Name, "if that grows, its disk or its network is too slow", "%s is %d messages behind", h.Name, h.Behind)
