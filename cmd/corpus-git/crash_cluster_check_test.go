@@ -90,7 +90,9 @@ func (c *crashedCluster) check(o outcome) (state string) {
 			c.fail("%s: the branch is at %s, and %d is live", x.name, got, live)
 		}
 	}
+	c.note("every node is right")
 	c.same()
+	c.note("the hubs are the same")
 	c.readLog()
 	if o.kind != "" {
 		c.did[o.kind+" "+state]++
@@ -215,7 +217,7 @@ func (c *crashedCluster) holds(paths layout.Project) string {
 func (c *crashedCluster) same() {
 	c.t.Helper()
 	different := ""
-	limit := time.Now().Add(time.Minute)
+	begun, told := time.Now(), false
 	for {
 		different = ""
 		want := c.state(c.hubs[0])
@@ -227,8 +229,12 @@ func (c *crashedCluster) same() {
 		if different == "" {
 			return
 		}
-		if time.Now().After(limit) {
+		switch took := time.Since(begun); {
+		case took > 90*time.Second:
 			c.fail("%s", different)
+		case took > 5*time.Second && !told:
+			c.note("%s", different)
+			told = true
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
