@@ -68,9 +68,12 @@ func (c *crashedCluster) check(o outcome) (state string) {
 	require.NoError(c.t, err)
 	state = c.verdict(o, records, all)
 	live := c.live(records)
-	whole := true
-	if len(records) > 0 {
-		whole = c.rolloutOf(all, string(records[0].ID)) != fleet.Incomplete
+	whole := true // but for what could not be rolled back since the last release
+	for _, r := range records {
+		if r.State == project.Live {
+			break
+		}
+		whole = whole && c.rolloutOf(all, string(r.ID)) != fleet.Incomplete
 	}
 	var versions []int
 	for _, v := range c.versions {

@@ -397,7 +397,11 @@ func (r *machines) Back(ctx context.Context, n fleet.Node, o fleet.Order) (strin
 	case !res.Good():
 		return "", fault.New(fault.Failed, "", "%s", cmp.Or(res.Unhealthy, res.Reason, string(res.State)))
 	case res.State == project.Live:
-		return "is " + res.Code.Short() + " again", nil
+		what := "is " + res.Code.Short() + " again"
+		if live := o.Deployment.LiveCode; live != "" && live != res.Code { // it was left behind by an earlier rollout
+			what += " (" + live.Short() + " is live)"
+		}
+		return what, nil
 	case res.Reason == "nothing to roll back":
 		return "had nothing to roll back", nil
 	}
