@@ -224,6 +224,16 @@ func (r *Rollout) stage(i int) StageProgress {
 	return r.p.Stages[i]
 }
 
+// Needs reports whether a node belongs to the rollout, while it runs or is rolled back. One that was left out does not.
+func (r *Rollout) Needs(node string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.p == nil {
+		return r.Plan != nil && slices.ContainsFunc(r.Plan.Nodes(), func(m Member) bool { return m.Name == node })
+	}
+	return r.p.Ended.IsZero() && slices.ContainsFunc(r.p.Nodes, func(n NodeProgress) bool { return n.Name == node && n.State != Missing })
+}
+
 // Pause begins no further node until Pause(false). It is durable on return; changed reports whether the state changed.
 func (r *Rollout) Pause(paused bool) (changed bool, err error) {
 	r.pausing.Lock()

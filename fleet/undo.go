@@ -23,7 +23,9 @@ func (r *Rollout) Undo(ctx context.Context) (left, keeps []string, err error) {
 			r.unsure[n.Name] = n.State == Waiting // a dead server may have sent it the order
 		}
 	}
+	r.mu.Lock()
 	r.p, r.fixed, r.Plan = p, nil, p.Plan
+	r.mu.Unlock()
 	set := r.Order.Deployment.Set
 	r.Order.Deployment = p.Deployment
 	r.Order.Deployment.Set = set

@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"maps"
 	"time"
 
 	"corpus-git/fleet"
 	"corpus-git/internal/fault"
+	"corpus-git/project"
 )
 
 // seenWithin is how exact the time of a report is that says what the one before it said: a rollout contacts all nodes.
@@ -62,8 +64,11 @@ func (f *Fleet) RecordReport(ctx context.Context, name string, said fleet.NodeRe
 	return nil
 }
 
-// Remove removes a node with its facts, as fleet.Store.Remove does. After a crash the facts may be gone and the node still there; its next report sets them again.
+// Remove removes a node with its facts, as fleet.Store.Remove does. A node of a rollout that runs is fault.Refused: it could neither be finished nor rolled back. After a crash the facts may be gone and the node still there; its next report sets them again.
 func (f *Fleet) Remove(ctx context.Context, name string) error {
+	if of := f.deployedBy(name); of != "" {
+		return fault.New(fault.Refused, "node remove", "%s belongs to a rollout of %s that is running", name, of).WithHint("wait for its end, or cancel it:  corpus-git rollout cancel %s", of)
+	}
 	f.reports.Lock()
 	defer f.reports.Unlock()
 	err := f.Removable(ctx, name)
@@ -77,4 +82,17 @@ func (f *Fleet) Remove(ctx context.Context, name string) error {
 		}
 	}
 	return f.Store.Remove(ctx, name)
+}
+
+// deployedBy returns a project of which a rollout that runs includes a node, "" for none.
+func (f *Fleet) deployedBy(node string) project.Name {
+	f.mu.Lock()
+	active := maps.Clone(f.active)
+	f.mu.Unlock()
+	for of, r := range active { // a rollout that begins is locked while it elects a leader
+		if r.Needs(node) {
+			return of
+		}
+	}
+	return ""
 }

@@ -94,7 +94,7 @@ const maxAudited = 64
 
 // shown returns a job as documents have it.
 func shown(j fleet.Job) status.Job {
-	return status.Job{Project: j.Project, Name: j.Name, Revision: j.Revision, About: j.About, Added: j.Added, AddedBy: j.AddedBy, Text: j.Text}
+	return status.Job(j)
 }
 
 // visible returns the jobs of the projects on which the caller has a right, of one project unless it is "".
