@@ -38,13 +38,12 @@ func (dep *deployment) converge(ctx context.Context) {
 		return
 	}
 	dep.log.Append(event.Event{Kind: event.Head, Text: fmt.Sprintf("%s  %s %s  by %s", d.Project, what, d.LiveCode.Short(), d.Pusher.Key)})
-	var name string
-	var err error
+	name, err := string(project.TriggerConverge), error(nil)
 	switch {
 	case dep.env.Prepared.Rollout != nil:
-		name, err = string(project.TriggerConverge), dep.unlessWanted(ctx, dep.convergeNodes)
+		err = dep.unlessWanted(ctx, dep.convergeNodes)
 	case d.Converge.Mode == project.ConvergeReport:
-		name, err = string(project.TriggerConverge), dep.unlessWanted(ctx, func(ctx context.Context) error { return procedures.Drift(ctx, dep.env) })
+		err = dep.unlessWanted(ctx, func(ctx context.Context) error { return procedures.Drift(ctx, dep.env) })
 	default:
 		name, err = dep.enforce(ctx)
 	}
@@ -62,13 +61,13 @@ func (dep *deployment) converge(ctx context.Context) {
 		return
 	}
 	dep.res.State = project.Done
-	switch things := humanize.Plural(dep.res.Changed, "thing"); {
+	switch {
 	case dep.res.Changed == 0:
 		dep.res.Reason = "no differences from " + d.LiveCode.Short()
 	case d.Converge.Mode == project.ConvergeReport:
 		dep.res.Reason = humanize.Plural(dep.res.Changed, "difference") + ", nothing was changed"
 	default:
-		dep.res.Reason = things + " changed"
+		dep.res.Reason = humanize.Plural(dep.res.Changed, "thing") + " changed"
 	}
 }
 
@@ -90,8 +89,7 @@ func (dep *deployment) enforce(ctx context.Context) (failed string, err error) {
 	if err := dep.env.Edited(ctx, false); err != nil {
 		return failed, err
 	}
-	parts := []procedures.Procedure{procedures.Sync{}, procedures.Fixperms{Early: true}, procedures.Install{}, procedures.Fixperms{}}
-	for _, proc := range parts {
+	for _, proc := range []procedures.Procedure{procedures.Sync{}, procedures.Fixperms{Early: true}, procedures.Install{}, procedures.Fixperms{}} {
 		if why, skip := dep.env.Prepared.Skips(proc.Name()); skip {
 			dep.env.Note("%s skipped: %s", proc.Name(), why)
 			continue
@@ -118,12 +116,11 @@ func (dep *deployment) enforce(ctx context.Context) (failed string, err error) {
 
 // convergeNodes has the project's nodes do the same.
 func (dep *deployment) convergeNodes(ctx context.Context) error {
-	all := dep.env.Tools.Fleet
-	known, err := all.Known(ctx)
+	known, err := dep.env.Tools.Fleet.Known(ctx)
 	if err != nil {
 		return err
 	}
-	r := all.Rollout(dep.env.Deployment, dep.env.Prepared.Rollout, known)
+	r := dep.env.Tools.Fleet.Rollout(dep.env.Deployment, dep.env.Prepared.Rollout, known)
 	defer func() { _ = r.Nodes.Close() }() // errors of ending unneeded sessions are ignored
 	r.Emit = func(e event.Event) { dep.log.Append(e) }
 	found, err := r.Converge(ctx, dep.env.Deployment.Converge)
@@ -223,6 +220,7 @@ func (dep *deployment) vanish() {
 	texts.Result(dep.log, rec)
 	dep.log.End()
 	settled := p.settling.Lock(rec.Project)
+	p.vanished.Keep(rec)
 	p.leave(dep)
 	close(dep.ended)
 	dep.settle()

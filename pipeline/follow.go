@@ -269,7 +269,7 @@ func (p *Pipeline) Wait(ctx context.Context, id project.ID) (project.Result, err
 	}
 	rec, err := p.records.Get(ctx, id)
 	if err != nil {
-		return project.Result{}, err
+		return p.vanished.Of(id, err)
 	}
 	if rec.Result == nil {
 		return project.Result{}, fault.New(fault.Internal, "wait", "deployment %s has no result", id.Short())

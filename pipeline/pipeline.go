@@ -22,6 +22,7 @@ import (
 	"corpus-git/pipeline/records"
 	"corpus-git/pipeline/secrets"
 	"corpus-git/pipeline/texts"
+	"corpus-git/pipeline/vanished"
 	"corpus-git/procedures"
 	"corpus-git/project"
 	"corpus-git/project/demands"
@@ -111,6 +112,7 @@ type Pipeline struct {
 	mu       sync.Mutex
 	queues   map[project.Name]*queue
 	byID     map[project.ID]*deployment
+	vanished vanished.Results
 	holders  map[project.Name][]*holder
 	stopping bool
 	known    *secrets.Finder
