@@ -47,6 +47,7 @@ func (c *Cluster) Follow(ctx context.Context) (epoch uint64, err error) {
 		case ctx.Err() != nil:
 			return 0, ctx.Err()
 		case epoch > 0:
+			c.setTrouble("")
 			return epoch, nil
 		case err == nil:
 			told = ""

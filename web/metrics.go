@@ -108,7 +108,7 @@ func (m *Metrics) RefusedLogin() { m.logins.Inc() }
 // registry collects the counters and, at scrape time, the queues.
 func (m *Metrics) registry(s *Server) *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	r.MustRegister(m.deployments, m.duration, m.queued, m.lead, m.procedures, m.steps, m.refused, m.sessions, m.logins, queues{s}, machine{s},
+	r.MustRegister(m.deployments, m.duration, m.queued, m.lead, m.procedures, m.steps, m.refused, m.sessions, m.logins, queues{s}, machine{s}, hubs{s},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }

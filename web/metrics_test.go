@@ -16,6 +16,7 @@ import (
 
 	"corpus-git/internal/audit"
 	"corpus-git/project"
+	"corpus-git/project/status"
 	"corpus-git/web"
 )
 
@@ -34,6 +35,9 @@ func scraped(t *testing.T) string {
 	s.Outbox = func(context.Context) (web.Outbox, error) {
 		return web.Outbox{Waiting: 1, GivenUp: 2, Oldest: noon.Add(-time.Minute)}, nil
 	}
+	s.Hubs = func(context.Context) (status.Hubs, error) {
+		return status.Hubs{Epoch: 3, LogBytes: 77, Problems: []status.HubProblem{{}}, Hubs: []status.Hub{{Name: "hub1", State: status.HubLeads}, {Name: "hub2", State: "unreachable", Behind: 9}}}, nil
+	}
 	s.Metrics.Ended(m.live)
 	s.Metrics.Audited(audit.Entry{Action: "push", Outcome: "refused"})
 	res, body := get(t, s, "/metrics")
@@ -48,6 +52,7 @@ func TestTimesOutboxAndDisks(t *testing.T) {
 		`corpus_procedure_duration_seconds_sum{procedure="archive"} 1`, `corpus_procedure_duration_seconds_sum{procedure="install"} 4`,
 		`corpus_step_duration_seconds_sum{project="app"} 4`, `corpus_step_duration_seconds_count{project="app"} 2`,
 		`corpus_notification_deliveries{state="waiting"} 1`, `corpus_notification_deliveries{state="given up"} 2`, `corpus_notification_oldest_waiting_seconds 60`,
+		`corpus_hub_up{hub="hub1"} 1`, `corpus_hub_up{hub="hub2"} 0`, `corpus_hub_behind_messages{hub="hub2"} 9`, `corpus_hub_epoch 3`, `corpus_hub_log_bytes 77`, `corpus_hub_problems 1`,
 	} {
 		require.Contains(t, body, line+"\n")
 	}

@@ -17,6 +17,7 @@ import (
 
 	"corpus-git/access"
 	"corpus-git/internal/printable"
+	"corpus-git/project/status"
 	"corpus-git/signals"
 	"corpus-git/web/acme"
 	"corpus-git/web/api"
@@ -38,6 +39,8 @@ type Server struct {
 	Metrics *Metrics
 	// Outbox counts the deliveries of notifications for the metrics; nil leaves them out.
 	Outbox func(context.Context) (Outbox, error)
+	// Hubs returns what is known of the hubs, for the metrics; nil on a server without others.
+	Hubs func(context.Context) (status.Hubs, error)
 	// Token is a token for programs on this machine to read everything, as a bearer token or as the password of HTTP basic authentication; "" is none.
 	Token string
 	// Sessions are browser sessions; nil disables them.

@@ -184,7 +184,7 @@ func (a *Admission) Remove(name string) (l List, err error) {
 	case at < 0:
 		return l, fault.New(fault.Refused, "", "%s is not one of the hubs", name).WithHint("corpus-git hub list")
 	case name == self.Name:
-		return l, fault.New(fault.Refused, "", "%s is this hub: another one that leads can remove it", name)
+		return l, fault.New(fault.Refused, "", "%s is this hub: another one that leads can remove it", name).WithHint("stop this hub in order: another one leads at once, and can remove it")
 	case l.Formed && l.Hubs[at].Joined && len(l.Known()) < Size:
 		return l, fault.New(fault.Refused, "", "only two hubs are left: without %s there is no majority", name).WithHint("add the third one first:  corpus-git hub add NAME --ssh HOST:PORT --nats tls://HOST:PORT")
 	}

@@ -2,6 +2,13 @@ package status
 
 import "time"
 
+// The states of a hub that runs.
+const (
+	HubLeads   = "leads"
+	HubFollows = "follows"
+	HubCopies  = "copies"
+)
+
 // Hub is one of several hubs.
 type Hub struct {
 	Name string `json:"name"`

@@ -24,6 +24,7 @@ import (
 	"corpus-git/cmd/corpus-git/statedir"
 	"corpus-git/cmd/corpus-git/systemd"
 	"corpus-git/cmd/corpus-git/verbs"
+	hubverbs "corpus-git/cmd/corpus-git/verbs/hubs"
 	"corpus-git/fleet/broker"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/fault"
@@ -34,6 +35,7 @@ import (
 	"corpus-git/procedures/recipe"
 	"corpus-git/project"
 	"corpus-git/project/config"
+	"corpus-git/project/status"
 	"corpus-git/receive"
 	"corpus-git/receive/sshd"
 	"corpus-git/signals"
@@ -261,7 +263,14 @@ func (s *server) openWeb(given net.Listener, cfg *config.Config, m *web.Metrics)
 	if err != nil {
 		return err
 	}
+	var others func(context.Context) (status.Hubs, error)
+	if s.hubs.Cluster != nil {
+		others = func(ctx context.Context) (status.Hubs, error) {
+			return hubverbs.Document(ctx, s.state, s.hubs.Cluster, "", time.Now())
+		}
+	}
 	s.web = &web.Server{
+		Hubs:      others,
 		Passwords: s.access, Certificate: certificate, ACME: authority, Metrics: m, Outbox: s.deliveries, Token: token, Shared: func() { s.lead.Share() }, Sessions: sessions, OpenMetrics: cfg.OpenMetrics, Signals: s.changes.Signals(s.signals), Audit: s.audit, Proxies: networks(cfg.HTTPProxies), Forwarded: cfg.HTTPHeader == "forwarded",
 		Config: pages.Config{
 			Status: source, Runs: s.pipeline, Recent: recent.Table{DB: s.db}, Units: s.units().Shown, Checks: s.watch, Access: s.access, API: rest, Run: s.apiRequest, Approvals: s.pipeline.Approvals,

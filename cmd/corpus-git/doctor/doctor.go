@@ -61,6 +61,7 @@ func (d Doctor) Run(ctx context.Context) []Finding {
 	d.refs(ctx, add, root)
 	d.locks(add, root)
 	d.leftovers(ctx, add, root, state)
+	d.hubs(ctx, add, state)
 	return out
 }
 
