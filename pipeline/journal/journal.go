@@ -7,6 +7,8 @@ package journal
 
 import (
 	"bytes"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -149,12 +151,14 @@ func Open(path string) (*Journal, []Entry, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	data, err := io.ReadAll(f)
+	data, err := readFile(f)
 	var entries []Entry
 	var size int64
 	var end tail
 	if err == nil {
-		entries, size, end, err = readJournal(data)
+		before := lastAccepted(data)
+		entries, size, end, err = readJournal(data[before:])
+		size += int64(before)
 	}
 	if err == nil {
 		err = cutTail(f, size)
@@ -164,6 +168,41 @@ func Open(path string) (*Journal, []Entry, error) {
 		return nil, nil, fmt.Errorf("journal %s: %w", path, err)
 	}
 	return &Journal{path: path, file: f, size: size, tail: end}, lastOf(entries), nil
+}
+
+// readFile reads a file with a buffer of its size.
+func readFile(f *os.File) ([]byte, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.Grow(int(st.Size()) + bytes.MinRead)
+	_, err = b.ReadFrom(f)
+	return b.Bytes(), err
+}
+
+// lastAccepted returns the offset of the last Accepted entry if every line of the journal is whole: then nothing before it matters, and parsing
+// it, for a long journal, would take longer than the rest of a push. Otherwise it returns 0.
+func lastAccepted(data []byte) int {
+	for at := 0; at < len(data); {
+		n := bytes.IndexByte(data[at:], '\n') + 1
+		if _, err := wholeLine(data[at : at+n]); err != nil {
+			return 0
+		}
+		at += n
+	}
+	for end := len(data); ; {
+		i := bytes.LastIndex(data[:end], []byte(`"kind":"`+Accepted+`"`))
+		if i < 0 {
+			return 0
+		}
+		at := bytes.LastIndexByte(data[:i], '\n') + 1
+		if l, _, err := parseEntry(data[at : i+1+bytes.IndexByte(data[i:], '\n')]); err == nil && l.Kind == Accepted {
+			return at
+		}
+		end = i
+	}
 }
 
 // cutTail truncates incomplete entries at the end; a journal without them is not changed.
@@ -232,21 +271,33 @@ func nextEntry(data []byte, from int) int {
 }
 
 func parseEntry(line []byte) (l journalLine, sum string, err error) {
+	text, err := wholeLine(line)
+	if err != nil {
+		return l, "", err
+	}
+	return l, string(line[:8]), json.Unmarshal(text, &l)
+}
+
+// wholeLine returns the JSON of a line that is as it was written.
+func wholeLine(line []byte) ([]byte, error) {
 	body, ok := bytes.CutSuffix(line, []byte("\n"))
 	if !ok {
-		return l, "", io.ErrUnexpectedEOF
+		return nil, io.ErrUnexpectedEOF
 	}
 	if len(body) < 10 || body[8] != ' ' {
-		return l, "", errors.New("no checksum")
+		return nil, errors.New("no checksum")
 	}
-	if sum = string(body[:8]); sum != checksum(body[9:]) {
-		return l, "", errors.New("wrong checksum")
+	if checksum(body[9:]) != [8]byte(body) {
+		return nil, errors.New("wrong checksum")
 	}
-	return l, sum, json.Unmarshal(body[9:], &l)
+	return body[9:], nil
 }
 
 // checksum returns eight lower-case hexadecimal digits.
-func checksum(data []byte) string { return fmt.Sprintf("%08x", crc32.Checksum(data, castagnoli)) }
+func checksum(data []byte) (sum [8]byte) {
+	hex.Encode(sum[:], binary.BigEndian.AppendUint32(nil, crc32.Checksum(data, castagnoli)))
+	return sum
+}
 
 // Append adds e. It is durable on return, except as described at Journal; on an error the journal is unchanged.
 func (j *Journal) Append(e Entry) error { return j.add(e, true) }
@@ -286,7 +337,8 @@ func (j *Journal) add(e Entry, sync bool) error {
 	if err != nil {
 		return err
 	}
-	sum := checksum(data)
+	digits := checksum(data)
+	sum := string(digits[:])
 	line := fmt.Appendf(nil, "%s %s\n", sum, data)
 	end, decides := j.tail.next(e, sum)
 	if _, err = j.file.Write(line); err != nil {

@@ -204,6 +204,60 @@ func TestJournalStartsAnewWhenItIsLong(t *testing.T) {
 	require.Less(t, fi.Size(), int64(4096))
 }
 
+// A whole journal is parsed from its last deployment on, with the result that parsing all of it has.
+func TestJournalParsesTheLastDeploymentOnly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "app.journal")
+	one := sample("one")
+	one[2].Procedure = `"kind":"accepted"` // escaped in JSON
+	for _, text := range []string{"", "one", "one two"} {
+		if text == "one" {
+			write(t, path, append(one, Entry{Kind: Ended, Deployment: "one"})...)
+		} else if text != "" {
+			write(t, path, append(sample("two"), Entry{Kind: Ended, Deployment: "two", Result: &project.Result{Reason: `{"kind":"accepted"}`}})...)
+		}
+		data, err := os.ReadFile(path)
+		if text != "" {
+			require.NoError(t, err)
+		}
+		at := lastAccepted(data)
+		require.Equal(t, text == "one two", at > 0)
+		all, size, end, err := readJournal(data)
+		require.NoError(t, err)
+		got, rest, gotEnd, err := readJournal(data[at:])
+		require.NoError(t, err)
+		require.Equal(t, lastOf(all), got)
+		require.Equal(t, size, rest+int64(at))
+		require.Equal(t, end, gotEnd)
+		for i := range data { // all of it is parsed if a byte of any line is wrong
+			damaged := bytes.Clone(data)
+			damaged[i] ^= 0x20
+			require.Zero(t, lastAccepted(damaged), "byte %d", i)
+		}
+		require.Zero(t, lastAccepted(data[:max(len(data)-1, 0)]))
+	}
+}
+
+// BenchmarkOpen opens a journal that is about to be started anew.
+func BenchmarkOpen(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "app.journal")
+	j, _, err := Open(path)
+	require.NoError(b, err)
+	at := time.Now()
+	for j.size <= maxJournal {
+		for _, e := range append(sample("one"), Entry{Kind: Ended, Result: &project.Result{Started: at, Ended: at, Timings: make([]project.Timing, 20)}}) {
+			e.Time = at
+			require.NoError(b, j.Write(e))
+		}
+	}
+	require.NoError(b, j.Close())
+	for b.Loop() {
+		j, entries, err := Open(path)
+		require.NoError(b, err)
+		require.Len(b, entries, 4)
+		require.NoError(b, j.Close())
+	}
+}
+
 func FuzzReadJournal(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "seed.journal")
 	j, _, err := Open(path)
@@ -232,5 +286,12 @@ func FuzzReadJournal(f *testing.F) {
 		require.Equal(t, size, size2)
 		require.Equal(t, end, end2)
 		require.Len(t, again, len(entries))
+		if at := lastAccepted(data); at > 0 {
+			last, rest, end3, err := readJournal(data[at:])
+			require.NoError(t, err)
+			require.Equal(t, lastOf(entries), last)
+			require.Equal(t, size, rest+int64(at))
+			require.Equal(t, end, end3)
+		}
 	})
 }
