@@ -191,8 +191,7 @@ func (s *Store) ListKeys(ctx context.Context) ([]Key, error) {
 
 // FindByName returns one key; an unknown name is fault.Refused.
 func (s *Store) FindByName(ctx context.Context, name string) (Key, error) {
-	var k Key
-	err := s.byName.Row(ctx, func(row *sql.Row) (err error) { k, err = scanKey(row); return err }, name)
+	k, err := scanKey(s.db.QueryRowContext(ctx, `SELECT `+keyColumns+keyTables+`WHERE k.name = ?`, name))
 	if errors.Is(err, sql.ErrNoRows) {
 		return Key{}, noKey(name)
 	}
@@ -205,7 +204,7 @@ func (s *Store) FindByKey(ctx context.Context, pub ssh.PublicKey) (k Key, ok boo
 	if checkKey(pub) != nil {
 		return Key{}, false, nil
 	}
-	err = s.byKey.Row(ctx, func(row *sql.Row) (err error) { k, err = scanKey(row); return err }, Fingerprint(pub), pub.Marshal(), s.now().UnixNano())
+	k, err = scanKey(s.db.QueryRowContext(ctx, `SELECT `+keyColumns+keyTables+`WHERE k.fingerprint = ? AND k.blob = ? AND NOT p.disabled AND (k.expires = 0 OR k.expires > ?)`, Fingerprint(pub), pub.Marshal(), s.now().UnixNano()))
 	if errors.Is(err, sql.ErrNoRows) {
 		return Key{}, false, nil
 	}

@@ -20,8 +20,6 @@ type Store struct {
 	now   func() time.Time
 	trust trust
 	asks  asks
-	// byName and byKey find keys: each login does, and each stream of an agent.
-	byName, byKey *db.Prepared
 }
 
 // Open prepares the tables. The caller closes the database.
@@ -30,11 +28,7 @@ func Open(ctx context.Context, d *sql.DB, log *audit.Log, now func() time.Time) 
 	if err != nil {
 		return nil, err
 	}
-	return &Store{
-		db: d, batch: db.NewBatch(d), audit: log, now: now,
-		byName: db.NewPrepared(d, `SELECT `+keyColumns+keyTables+`WHERE k.name = ?`),
-		byKey:  db.NewPrepared(d, `SELECT `+keyColumns+keyTables+`WHERE k.fingerprint = ? AND k.blob = ? AND NOT p.disabled AND (k.expires = 0 OR k.expires > ?)`),
-	}, nil
+	return &Store{db: d, batch: db.NewBatch(d), audit: log, now: now}, nil
 }
 
 // record writes an audit entry for a change, or an attempted one, and returns err, joined with the log's own error.

@@ -45,13 +45,11 @@ const dialsIn = ":agent"
 type Store struct {
 	db    *sql.DB
 	batch *db.Batch
-	// byName finds a node: each stream of an agent does.
-	byName *db.Prepared
 }
 
 // Open prepares the table.
 func Open(ctx context.Context, d *sql.DB) (*Store, error) {
-	return &Store{d, db.NewBatch(d), db.NewPrepared(d, `SELECT `+nodeColumns+` FROM nodes WHERE name = ?`)}, db.Migrate(ctx, d, "fleet", []string{
+	return &Store{d, db.NewBatch(d)}, db.Migrate(ctx, d, "fleet", []string{
 		`CREATE TABLE nodes (name TEXT PRIMARY KEY, target TEXT NOT NULL, options TEXT NOT NULL, root TEXT NOT NULL, drained INTEGER NOT NULL,
 			added INTEGER NOT NULL, added_by TEXT NOT NULL) WITHOUT ROWID`,
 		`ALTER TABLE nodes ADD COLUMN said TEXT NOT NULL DEFAULT '{}'`,
@@ -171,8 +169,7 @@ func (s *Store) Known(ctx context.Context) (map[string]Node, error) {
 
 // Get finds a node; an unknown one is fault.Refused.
 func (s *Store) Get(ctx context.Context, name string) (Node, error) {
-	var n Node
-	err := s.byName.Row(ctx, func(row *sql.Row) (err error) { n, err = scanNode(row); return err }, name)
+	n, err := scanNode(s.db.QueryRowContext(ctx, `SELECT `+nodeColumns+` FROM nodes WHERE name = ?`, name))
 	if !errors.Is(err, sql.ErrNoRows) {
 		return n, err
 	}

@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
-	_ "modernc.org/sqlite" // the driver, pure Go
+	"modernc.org/sqlite" // the driver, pure Go
 )
 
 // connections is the number of open connections. SQLite allows one write at a time, and lets others poll, in no order, with pauses of up to
@@ -46,10 +46,11 @@ func OpenWith(ctx context.Context, path string, o Options) (*sql.DB, error) {
 	if o.Replicated {
 		q.Add("_pragma", "wal_autocheckpoint(0)")
 	}
-	d, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?"+q.Encode())
+	c, err := sqlite.NewConnector("file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode())
 	if err != nil {
 		return nil, err
 	}
+	d := sql.OpenDB(keeping{c})
 	d.SetMaxOpenConns(connections)
 	if err := d.PingContext(ctx); err != nil {
 		_ = d.Close()
