@@ -64,6 +64,8 @@ type packed struct {
 	Packed
 	entries []tree.Entry
 	notes   tree.Notes
+	// newer are the paths that are not in what it shares; nil if it shares nothing.
+	newer map[string]bool
 	// written files are in the archive's own files, held ones in those that it shares; bytes is the content of the written ones.
 	written, held, bytes int64
 }
@@ -108,8 +110,15 @@ func (m *making) packAtOnce(ctx context.Context, src vfs.Dir, entries []tree.Ent
 	}
 	out := &packed{Packed: *a.Packed, entries: r.reader.Entries(), notes: r.reader.Notes(), written: r.files, bytes: r.bytes}
 	shareSums(&tree.Manifest{Entries: out.entries})
+	if inc != nil {
+		out.newer = map[string]bool{}
+	}
 	for i := range out.entries {
-		if e := &out.entries[i]; !e.IsDir() && inc.has(e.Path) {
+		switch e := &out.entries[i]; {
+		case inc == nil:
+		case !inc.has(e.Path):
+			out.newer[e.Path] = true
+		case !e.IsDir():
 			out.held++
 		}
 	}

@@ -40,11 +40,14 @@ func (w *compaction) increment(a Archive, m *tree.Manifest) (*increment, error) 
 
 func (w *compaction) incrementOf(p, a Archive, m *tree.Manifest) (*increment, error) {
 	s := w.s
-	pm, err := s.recentManifest(p.Path)
+	pm, newer, err := s.recentPaths(p.Path)
 	if err != nil {
 		return nil, err
 	}
-	newer := map[string]bool{}
+	known := newer != nil
+	if !known {
+		newer = map[string]bool{}
+	}
 	var room int64
 	for _, t := range a.Trees {
 		of, ok := p.Packed.Trees[t]
@@ -56,6 +59,9 @@ func (w *compaction) incrementOf(p, a Archive, m *tree.Manifest) (*increment, er
 			continue
 		}
 		room += of.Base.Entries
+		if known {
+			continue
+		}
 		err := s.readTar(p.packedPath(t), w.pause, io.Discard, func(h *tar.Header, _ io.Reader) error {
 			newer[strings.TrimSuffix(h.Name, "/")] = true
 			return nil

@@ -212,7 +212,7 @@ func (m *making) files(ctx context.Context, src vfs.Dir, t *tree.Scanned, p *tre
 	}
 	out.notes.Vanished += t.Vanished
 	stats := MakeStats{Copied: out.written, CopiedBytes: out.bytes, Kept: out.held, Changed: p.Changed, Notes: out.notes}
-	return m.finish(out.entries, stats, &out.Packed)
+	return m.finish(out.entries, stats, out)
 }
 
 // folders makes an archive whose trees are folders, from a tree that exists already.
@@ -253,7 +253,7 @@ func (m *making) folders(ctx context.Context, src vfs.Dir, t *tree.Scanned, p *t
 }
 
 // finish writes the manifest and the record, and makes everything durable.
-func (m *making) finish(entries []tree.Entry, stats MakeStats, packed *Packed) error {
+func (m *making) finish(entries []tree.Entry, stats MakeStats, files *packed) error {
 	s := m.s
 	dst, err := s.fs.OpenDir(m.tmp)
 	if err != nil {
@@ -267,7 +267,11 @@ func (m *making) finish(entries []tree.Entry, stats MakeStats, packed *Packed) e
 		return err
 	}
 	stats.Took = s.cfg.Now().Sub(m.begun)
-	rec.Made, rec.Packed = stats, packed
+	rec.Made = stats
+	var newer map[string]bool
+	if files != nil {
+		rec.Packed, newer = &files.Packed, files.newer
+	}
 	// One syncfs makes the tree, the manifest and the record durable together, before the rename that publishes them.
 	if err := writePlain(dst, manifestFile, man.Encode()); err != nil {
 		return err
@@ -279,7 +283,7 @@ func (m *making) finish(entries []tree.Entry, stats MakeStats, packed *Packed) e
 	if err := writePlain(dst, recordFile, text); err != nil {
 		return err
 	}
-	s.remember(m.tmp, man)
+	s.remember(m.tmp, man, newer)
 	m.rec, m.scan = rec, tree.NewSnapshot(m.begun, man.Entries)
 	if st, err := dst.Lstat("."); err == nil {
 		m.dev = st.Dev

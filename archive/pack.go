@@ -98,7 +98,7 @@ func (w *compaction) publishPacked(a Archive, m *tree.Manifest, half Archive, pa
 	if err := vfs.WriteFileAtomic(s.fs, filepath.Join(a.Path, manifestFile), text, 0o600); err != nil { // and syncs the names of the files
 		return a, err
 	}
-	s.remember(a.Path, m)
+	s.remember(a.Path, m, nil)
 	if _, err := s.update(a.ID, "pack archive", func(r *Record) error { r.Packed = packed; return nil }); err != nil {
 		return a, err
 	}

@@ -30,23 +30,30 @@ type recentManifest struct {
 	file tree.Ident
 	size int64
 	m    *tree.Manifest
+	// newer are the paths of an archive that was packed at once that are not in the base it shares; nil if it shares none, or they are not known.
+	newer map[string]bool
 }
 
 // get returns a manifest that the caller must not change, or nil.
 func (r *recent) get(file tree.Ident, size int64) *tree.Manifest {
+	return r.find(file, size).m
+}
+
+// find returns what is cached of a manifest, which the caller must not change.
+func (r *recent) find(file tree.Ident, size int64) recentManifest {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, x := range r.all {
 		if x.file == file && x.size == size {
 			r.all = append(slices.Delete(r.all, i, i+1), x)
-			return x.m
+			return x
 		}
 	}
-	return nil
+	return recentManifest{}
 }
 
 // put caches a manifest, which the caller must not change any more, as long as all stores together keep at most recentAll.
-func (r *recent) put(file tree.Ident, size int64, m *tree.Manifest, total *atomic.Int64) {
+func (r *recent) put(file tree.Ident, size int64, m *tree.Manifest, newer map[string]bool, total *atomic.Int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := int64(len(m.Entries))
@@ -63,7 +70,7 @@ func (r *recent) put(file tree.Ident, size int64, m *tree.Manifest, total *atomi
 	if r.entries+n > recentEach || total.Load()+n > recentAll {
 		return
 	}
-	x := recentManifest{file, size, m}
+	x := recentManifest{file, size, m, newer}
 	r.count(x, 1, total)
 	r.all = append(r.all, x)
 }
@@ -85,22 +92,29 @@ func (r *recent) drop(total *atomic.Int64) {
 
 // recentManifest is manifest, possibly from memory, for callers that only save work by it. Others share the result, so it must not be changed.
 func (s *Store) recentManifest(dir string) (*tree.Manifest, error) {
-	st, err := s.fs.Lstat(filepath.Join(dir, manifestFile))
-	if err != nil {
-		return nil, err
-	}
-	if m := s.recent.get(tree.IdentOf(st), st.Size); m != nil {
-		return m, nil
-	}
-	return s.manifest(dir)
+	m, _, err := s.recentPaths(dir)
+	return m, err
 }
 
-// remember caches a manifest that was just written to a folder, as reading it would return it.
-func (s *Store) remember(dir string, m *tree.Manifest) {
+// recentPaths is recentManifest with the newer paths of the archive; nil if they are not known.
+func (s *Store) recentPaths(dir string) (m *tree.Manifest, newer map[string]bool, err error) {
+	st, err := s.fs.Lstat(filepath.Join(dir, manifestFile))
+	if err != nil {
+		return nil, nil, err
+	}
+	if x := s.recent.find(tree.IdentOf(st), st.Size); x.m != nil {
+		return x.m, x.newer, nil
+	}
+	m, err = s.manifest(dir)
+	return m, nil, err
+}
+
+// remember caches a manifest that was just written to a folder, as reading it would return it, and the archive's newer paths.
+func (s *Store) remember(dir string, m *tree.Manifest, newer map[string]bool) {
 	if s.cfg.NoSpare || len(m.Entries) > recentEach {
 		return
 	}
 	if st, err := s.fs.Lstat(filepath.Join(dir, manifestFile)); err == nil {
-		s.recent.put(tree.IdentOf(st), st.Size, &tree.Manifest{ID: m.ID, Scanned: m.Scanned, Entries: tree.AsRead(m.Entries)}, &s.cfg.Background.recent)
+		s.recent.put(tree.IdentOf(st), st.Size, &tree.Manifest{ID: m.ID, Scanned: m.Scanned, Entries: tree.AsRead(m.Entries)}, newer, &s.cfg.Background.recent)
 	}
 }

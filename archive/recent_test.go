@@ -1,9 +1,12 @@
 package archive
 
 import (
+	"archive/tar"
 	"context"
 	"fmt"
+	"io"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -65,13 +68,67 @@ func TestRecentManifestsStayAsRead(t *testing.T) {
 	require.NoError(t, s.Wait())
 }
 
+// What is remembered of an archive that shares a base are the names in its own files, which the next one would otherwise read.
+func TestNewerPathsAreThoseOfItsOwnFiles(t *testing.T) {
+	m := vfstest.NewMem(time.Unix(1_700_000_000, 0))
+	s, a := concluded(t, m, 1)
+	require.NoError(t, s.SetVerdict(a.ID, Good))
+	s.cfg.NoSpare, s.cfg.AtOnce = false, 1
+	for i := range 40 {
+		require.NoError(t, vfs.WriteFileAtomic(s.fs, fmt.Sprintf("%s/file%d", s.project.Live(), i), []byte("some text"), 0o644))
+	}
+	shared := 0
+	for n := range 5 {
+		m.Advance(time.Minute)
+		s.cfg.Now = m.Now
+		if n > 0 {
+			require.NoError(t, vfs.WriteFileAtomic(s.fs, fmt.Sprintf("%s/file%d", s.project.Live(), n), []byte("another text"), 0o644))
+		}
+		made, err := s.Make(context.Background(), MakeRequest{Facts: Facts{ID: fmt.Sprint("next", n), Project: "app", At: a.At.Add(time.Duration(n+1) * time.Second)}})
+		require.NoError(t, err)
+		require.NoError(t, s.SetVerdict(made.ID, Good))
+		require.NotNil(t, made.Packed)
+		_, newer, err := s.recentPaths(made.Path)
+		require.NoError(t, err)
+		if !made.Packed.shares() {
+			require.Nil(t, newer)
+			continue
+		}
+		shared++
+		require.Contains(t, newer, fmt.Sprintf("project/file%d", n))
+		own := map[string]bool{}
+		for _, tr := range made.Trees {
+			require.NoError(t, s.readTar(made.packedPath(tr), nil, io.Discard, func(h *tar.Header, _ io.Reader) error {
+				own[strings.TrimSuffix(h.Name, "/")] = true
+				return nil
+			}))
+		}
+		require.Equal(t, own, newer)
+		// With the names and without them, the next archive would share the same.
+		next := Archive{Record: Record{Facts: Facts{ID: "next"}, Trees: made.Trees}}
+		entries := func() *tree.Manifest {
+			m, err := s.manifest(made.Path)
+			require.NoError(t, err)
+			return m
+		}
+		w := &compaction{s: s, ctx: context.Background(), front: true}
+		with, err := w.increment(next, entries())
+		require.NoError(t, err)
+		s.recent.drop(&s.cfg.Background.recent)
+		without, err := w.increment(next, entries())
+		require.NoError(t, err)
+		require.Equal(t, without.holds, with.holds)
+	}
+	require.Positive(t, shared)
+}
+
 // However many manifests there are, no more entries are kept than the limits allow, and none are counted that are not kept.
 func TestRecentManifestsAreBounded(t *testing.T) {
 	var total atomic.Int64
 	one, two, three := &recent{}, &recent{}, &recent{}
 	for i := range uint64(20) {
 		for _, r := range []*recent{one, two, three} {
-			r.put(tree.Ident{Ino: i}, 1, &tree.Manifest{Entries: make([]tree.Entry, 1+10_000*(i%6))}, &total)
+			r.put(tree.Ident{Ino: i}, 1, &tree.Manifest{Entries: make([]tree.Entry, 1+10_000*(i%6))}, nil, &total)
 			require.LessOrEqual(t, len(r.all), recentCount)
 			require.LessOrEqual(t, r.entries, int64(recentEach))
 			require.LessOrEqual(t, total.Load(), int64(recentAll))

@@ -231,7 +231,7 @@ func (s *Store) makeSpare(names []string, from string, m *tree.Manifest, manifes
 		}
 	}
 	if err == nil {
-		s.remember(s.sparePath(), m)
+		s.remember(s.sparePath(), m, nil)
 	} else {
 		_ = s.reaper.Remove(tmp) // what can't be removed now is left to Sweep
 	}
