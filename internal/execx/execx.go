@@ -96,8 +96,10 @@ func (o OS) Run(ctx context.Context, c Cmd) (Status, error) {
 	}
 	out.begin()
 	defer leave()
-	n.started(cmd.Process.Pid)
-	leader, _ := statOf("/proc", cmd.Process.Pid)
+	leader, lives := statOf("/proc", cmd.Process.Pid)
+	if lives { // otherwise it has ended and has not been waited for yet
+		n.started(cmd.Process.Pid, leader.start)
+	}
 	done := make(chan struct{})
 	ended := make(chan struct{})
 	go func() {

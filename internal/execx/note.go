@@ -45,16 +45,12 @@ func (n note) env() []string {
 	return []string{Key + "=" + n.path}
 }
 
-// started renames the note for its process.
-func (n *note) started(pid int) {
+// started renames the note for its process, which started at the given time.
+func (n *note) started(pid int, start uint64) {
 	if n.path == "" {
 		return
 	}
-	st, ok := statOf("/proc", pid)
-	if !ok {
-		return // it has ended and has not been waited for yet
-	}
-	name := filepath.Join(filepath.Dir(n.path), fmt.Sprintf("%d-%d-%s", pid, st.start, boot()))
+	name := filepath.Join(filepath.Dir(n.path), fmt.Sprintf("%d-%d-%s", pid, start, boot()))
 	if os.Rename(n.path, name) == nil {
 		n.path = name
 	}
