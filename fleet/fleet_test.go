@@ -113,7 +113,7 @@ func TestPlan(t *testing.T) {
 	require.Len(t, p.Stages, 3, "a stage without nodes is none")
 	require.Equal(t, []string{"db1"}, names(p.Stages[0].Nodes), "in one stage only")
 	var sizes []int
-	for _, b := range p.Stages[1].Batches() {
+	for _, b := range fleet.Batches(p.Stages[1], p.Stages[1].Nodes) {
 		sizes = append(sizes, len(b))
 	}
 	require.Equal(t, []int{1, 2, 2, 2, 2, 1}, sizes)
@@ -186,7 +186,7 @@ func FuzzFiles(f *testing.F) {
 		}
 		seen := map[string]bool{}
 		for _, st := range p.Stages {
-			for _, b := range st.Batches() {
+			for _, b := range fleet.Batches(st, st.Nodes) {
 				for _, m := range b {
 					if seen[m.Name] {
 						t.Fatalf("%s twice", m.Name)

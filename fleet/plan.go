@@ -17,6 +17,8 @@ type Plan struct {
 	Leads []string `json:"leads,omitempty"`
 	// Left are nodes that were not requested.
 	Left []string `json:"left,omitempty"`
+	// Empty are stages that have no node.
+	Empty []string `json:"empty,omitempty"`
 }
 
 // PlanStage is a stage with its nodes.
@@ -51,15 +53,14 @@ func (p *Plan) Nodes() (out []Member) {
 	return out
 }
 
-// Batches returns the nodes of a stage in the groups that are completed one after the other: the canaries, then the batches of rolling.
-func (s PlanStage) Batches() (out [][]Member) {
-	list := s.Nodes
-	if s.Canary > 0 && s.Canary < len(list) {
-		out, list = append(out, list[:s.Canary]), list[s.Canary:]
+// Batches returns nodes of a stage in the groups that are completed one after the other: the canaries, then the batches of rolling.
+func Batches(s PlanStage, nodes []Member) (out [][]Member) {
+	if s.Canary > 0 && s.Canary < len(nodes) {
+		out, nodes = append(out, nodes[:s.Canary]), nodes[s.Canary:]
 	}
-	for len(list) > 0 {
-		n := min(max(s.Batch, 1), len(list))
-		out, list = append(out, list[:n]), list[n:]
+	for len(nodes) > 0 {
+		n := min(max(s.Batch, 1), len(nodes))
+		out, nodes = append(out, nodes[:n]), nodes[n:]
 	}
 	return out
 }
@@ -111,6 +112,7 @@ func NewPlan(members []Member, s Stages, known map[string]Node, only []string) (
 		}
 		left = rest
 		if len(ps.Nodes) == 0 {
+			p.Empty = append(p.Empty, st.Name)
 			continue
 		}
 		var err error

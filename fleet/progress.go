@@ -22,6 +22,8 @@ type Progress struct {
 	Deployment project.Deployment `json:"deployment"`
 	Plan       *Plan              `json:"plan"`
 	State      string             `json:"state"`
+	// Waits: every node is ready, and the rollout has waited since, while it was paused or for what a stage waits for.
+	Waits bool `json:"waits,omitempty"`
 	// Paused: no further node is begun.
 	Paused  bool            `json:"paused,omitempty"`
 	Started time.Time       `json:"started"`
@@ -50,6 +52,10 @@ type NodeProgress struct {
 	// Reason says why it failed, or is missing. Touched, of a failed node, says that parts of the deployment may be on it.
 	Reason  string `json:"reason,omitempty"`
 	Touched bool   `json:"touched,omitempty"`
+	// Strays, of a failed node that answered, says that the new release is live there.
+	Strays bool `json:"strays,omitempty"`
+	// Late, of a missing node, says that it belongs to a batch: it was drained or removed when the rollout had begun.
+	Late bool `json:"late,omitempty"`
 	// Exports are what its steps wrote, by name; secrets are not among them.
 	Exports map[string]json.RawMessage `json:"exports,omitempty"`
 }
@@ -59,9 +65,10 @@ type StageProgress struct {
 	Name string `json:"name"`
 	// Waited: what the stage waits for was available.
 	Waited bool `json:"waited,omitempty"`
-	// Before and Done count the batches whose steps before them have run, and those that are complete.
-	Before int `json:"before,omitempty"`
-	Done   int `json:"done,omitempty"`
+	// Entered, Before and Done count the batches whose steps before them have begun, those whose steps before them have run, and those that are complete.
+	Entered int `json:"entered,omitempty"`
+	Before  int `json:"before,omitempty"`
+	Done    int `json:"done,omitempty"`
 	// Of is the number of batches.
 	Of int `json:"of"`
 }
@@ -92,10 +99,10 @@ const (
 // Complete reports whether nothing is left to do for the rollout.
 func (p *Progress) Complete() bool { return p.State != Running && p.State != RollingBack }
 
-// Begun reports whether the rollout has deployed on a node, or run a step for it.
+// Begun reports whether every node was ready, and the rollout has deployed on one, run a step for it, or waited.
 func (p *Progress) Begun() bool {
-	return slices.ContainsFunc(p.Nodes, func(n NodeProgress) bool { return n.State != Waiting && n.State != Ready && n.State != Missing }) ||
-		slices.ContainsFunc(p.Stages, func(s StageProgress) bool { return s.Before > 0 || s.Done > 0 })
+	return p.Waits || slices.ContainsFunc(p.Nodes, func(n NodeProgress) bool { return n.State != Waiting && n.State != Ready && n.State != Missing }) ||
+		slices.ContainsFunc(p.Stages, func(s StageProgress) bool { return s.Entered > 0 || s.Before > 0 || s.Done > 0 })
 }
 
 // NotLive returns the nodes on which the deployment is not live, by name: those that a retry deploys.
@@ -172,16 +179,17 @@ func (p *Progress) exports(before string) (json.RawMessage, error) {
 	return json.Marshal(out)
 }
 
-// others returns the outputs of the nodes that a plan skips, from the rollouts before it, the newest first.
-func others(p *Plan, before []*Progress) (out []NodeProgress) {
-	for _, name := range slices.Concat(p.Left, p.Skipped) {
+// others returns the outputs of nodes from the rollouts before this one, the newest first.
+func others(names []string, before []*Progress) (out []NodeProgress) {
+	for _, name := range names {
 		for _, old := range before {
-			i := slices.IndexFunc(slices.Concat(old.Nodes, old.Others), func(n NodeProgress) bool { return n.Name == name && n.State == NodeLive })
+			all := slices.Concat(old.Nodes, old.Others)
+			i := slices.IndexFunc(all, func(n NodeProgress) bool { return n.Name == name && n.State == NodeLive })
 			if i < 0 {
 				continue
 			}
-			if n := slices.Concat(old.Nodes, old.Others)[i]; len(n.Exports) > 0 {
-				out = append(out, n)
+			if len(all[i].Exports) > 0 {
+				out = append(out, all[i])
 			}
 			break
 		}

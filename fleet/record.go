@@ -100,6 +100,7 @@ type (
 	}
 	changingProgress struct {
 		State   string          `json:"state"`
+		Waits   bool            `json:"waits,omitempty"`
 		Paused  bool            `json:"paused,omitempty"`
 		Started time.Time       `json:"started"`
 		Ended   time.Time       `json:"ended,omitzero"`
@@ -118,7 +119,7 @@ func (r *Rollout) text() (_ []byte, err error) {
 			return nil, err
 		}
 	}
-	text, err := json.Marshal(changingProgress{p.State, p.Paused, p.Started, p.Ended, p.Nodes, p.Stages, p.Leader, p.Token})
+	text, err := json.Marshal(changingProgress{p.State, p.Waits, p.Paused, p.Started, p.Ended, p.Nodes, p.Stages, p.Leader, p.Token})
 	if err != nil {
 		return nil, err
 	}

@@ -102,6 +102,11 @@ type Rollout struct {
 	Saved func()
 	// Elect elects the leader; nil elects none.
 	Elect Elect
+	// Again reads which nodes there are, as Known; nil means that they don't change.
+	Again func(ctx context.Context) (map[string]Node, error)
+	// Rests is called when the rollout begins to wait while it is paused or for what a stage waits for, and when that has ended: meanwhile ctx may be cancelled, for a later
+	// process to continue it. nil does nothing.
+	Rests func(bool)
 	// KV returns the keys that the project sees, with their values; nil means none.
 	KV func(ctx context.Context) (map[string]string, error)
 	// Emit is called with lines for the pusher.
@@ -148,7 +153,7 @@ func (f *Failure) Error() string {
 	}
 	more := ""
 	if len(f.Nodes) > 1 {
-		more = " and " + strings.Join(f.Nodes[1:], ", ")
+		more = " and " + list(f.Nodes[1:])
 	}
 	return fmt.Sprintf("node %s%s: %s", f.Nodes[0], more, f.Reason)
 }
@@ -167,7 +172,7 @@ func (r *Rollout) open(ctx context.Context) error {
 	if !ok {
 		p = &Progress{Deployment: r.Order.Deployment, Plan: r.Plan, State: Running, Started: r.Now()}
 		for _, s := range r.Plan.Stages {
-			p.Stages = append(p.Stages, StageProgress{Name: s.Name, Of: len(s.Batches())})
+			p.Stages = append(p.Stages, StageProgress{Name: s.Name, Of: len(Batches(s, s.Nodes))})
 			for _, m := range s.Nodes {
 				p.Nodes = append(p.Nodes, NodeProgress{Member: m, Stage: s.Name, State: Waiting})
 			}
@@ -177,7 +182,7 @@ func (r *Rollout) open(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			p.Others = others(r.Plan, before)
+			p.Others = others(slices.Concat(r.Plan.Left, r.Plan.Skipped), before)
 		}
 		if err := p.elect(ctx, r.Elect); err != nil {
 			return err
@@ -190,6 +195,7 @@ func (r *Rollout) open(ctx context.Context) error {
 		}
 		r.saved()
 	}
+	p.keepBatches()
 	r.p, r.fixed, r.Plan, r.wake, r.unsure = p, nil, p.Plan, make(chan struct{}), map[string]bool{}
 	for _, n := range p.Nodes {
 		r.unsure[n.Name] = ok && n.State == Waiting // a dead server may have sent it the order
@@ -277,6 +283,11 @@ func (r *Rollout) waitWhilePaused(ctx context.Context) error {
 		return context.Cause(ctx)
 	default:
 	}
+	goes, err := r.rests()
+	if err != nil {
+		return err
+	}
+	defer goes()
 	r.Emit(event.Event{Kind: event.Note, Text: "paused: no further node is begun until  corpus-git rollout resume " + string(r.Order.Deployment.Project)})
 	select {
 	case <-wake:
@@ -284,6 +295,23 @@ func (r *Rollout) waitWhilePaused(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	return context.Cause(ctx)
+}
+
+// rests records, durably, that the rollout waits for somebody or something, so that a later process continues it. Call goes afterwards.
+func (r *Rollout) rests() (goes func(), err error) {
+	r.mu.Lock()
+	begun := r.p.Begun()
+	r.mu.Unlock()
+	if !begun {
+		if err := r.change(func(p *Progress) { p.Waits = true }); err != nil {
+			return nil, err
+		}
+	}
+	if r.Rests == nil {
+		return func() {}, nil
+	}
+	r.Rests(true)
+	return func() { r.Rests(false) }, nil
 }
 
 // Fetch prepares all nodes, before any is deployed: those that fail are named in one fault.Refused, or skipped if that is allowed.
@@ -296,7 +324,7 @@ func (r *Rollout) Fetch(ctx context.Context) error {
 	errs := make([]error, len(all))
 	together(len(all), maxAtOnce, func(i int) {
 		var unsure *Unsure
-		if errs[i] = r.Nodes.Fetch(ctx, r.Known[all[i].Name], r.order(all[i])); errs[i] == nil {
+		if errs[i] = r.Nodes.Fetch(ctx, r.known(all[i].Name), r.order(all[i])); errs[i] == nil {
 			r.note(func(p *Progress) { p.node(all[i].Name).State = Ready })
 		} else if errors.As(errs[i], &unsure) {
 			r.mu.Lock()
@@ -327,12 +355,7 @@ func (r *Rollout) Fetch(ctx context.Context) error {
 		return err
 	}
 	if len(lines) > 0 {
-		err := r.change(func(p *Progress) {
-			for i, name := range names {
-				p.node(name).State, p.node(name).Reason = Missing, lines[i]
-			}
-		})
-		if err != nil {
+		if err := r.leaveOut(names, lines); err != nil {
 			return err
 		}
 		r.Emit(event.Event{Kind: event.Note, Text: "left out: " + list(names), Lines: lines})
@@ -340,6 +363,9 @@ func (r *Rollout) Fetch(ctx context.Context) error {
 	text := fmt.Sprintf("%d ready after %s", total-len(lines), r.Now().Sub(begun).Round(100*time.Millisecond))
 	if len(r.Plan.Skipped) > 0 {
 		text += "; drained: " + strings.Join(r.Plan.Skipped, ", ")
+	}
+	if len(r.Plan.Empty) > 0 {
+		text += "; stages without nodes: " + list(r.Plan.Empty)
 	}
 	r.Emit(event.Event{Kind: event.Note, Text: text})
 	return nil
@@ -369,6 +395,11 @@ func (r *Rollout) Run(ctx context.Context) error {
 		if err := r.runStage(ctx, i, s); err != nil {
 			return err
 		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := len(r.p.Stages); r.p.Count()[NodeLive] == 0 && n > 0 {
+		return &Failure{Stage: r.p.Stages[n-1].Name, Reason: "it is live on no node: all were left out"}
 	}
 	return nil
 }

@@ -36,6 +36,10 @@ type machines struct {
 	fetch   map[string]error
 	red     map[string]int // so many times the checks fail
 	inApply func(name string)
+	exports string            // the value of the output device of each node, a number
+	saw     map[string]string // the exports that each node was given
+	// unreachable are nodes whose checks cannot be asked so many times.
+	unreachable map[string]int
 }
 
 func (m *machines) ask(what string) {
@@ -85,6 +89,13 @@ func (m *machines) Apply(_ context.Context, n fleet.Node, o fleet.Order, show fu
 	if m.ran[id] == nil {
 		m.ran[id] = map[string]fleet.Outcome{}
 	}
+	if m.exports != "" {
+		out.Outputs = []project.Output{{Name: "device", Value: []byte(m.exports)}}
+		if m.saw == nil {
+			m.saw = map[string]string{}
+		}
+		m.saw[n.Name] = string(o.Exports)
+	}
 	m.ran[id][n.Name] = out
 	m.live[n.Name] = out.State == project.Live
 	return out, nil
@@ -104,6 +115,10 @@ func (m *machines) Back(_ context.Context, n fleet.Node, _ fleet.Order) (string,
 func (m *machines) Check(_ context.Context, n fleet.Node, _ fleet.Order) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.unreachable[n.Name] > 0 {
+		m.unreachable[n.Name]--
+		return "", errors.New("no route")
+	}
 	if m.red[n.Name] > 0 {
 		m.red[n.Name]--
 		return "check up failed", nil
@@ -118,6 +133,7 @@ type hub struct {
 	m     *machines
 	fails map[string]error
 	lacks int
+	in    func(task string)
 }
 
 func (h *hub) Ask(_ context.Context, w fleet.Wait) (string, error) {
@@ -130,6 +146,9 @@ func (h *hub) Ask(_ context.Context, w fleet.Wait) (string, error) {
 }
 
 func (h *hub) Step(_ context.Context, task string, b fleet.Batch) error {
+	if h.in != nil {
+		h.in(task)
+	}
 	h.m.ask(task + " " + strings.Join(names(b.Nodes), ","))
 	return h.fails[task]
 }
@@ -183,10 +202,9 @@ func TestRolloutGoesStageByStage(t *testing.T) {
 	require.NoError(t, fleet.Conclude(r.FS, r.Path, fleet.Live, time.Now()))
 	require.NoError(t, fleet.Conclude(r.FS, r.Path, fleet.RolledBack, time.Now()), "it has ended")
 	require.Equal(t, fleet.Live, progress(t, r).State)
-	left, keeps, err := r.Undo(t.Context())
+	u, err := r.Undo(t.Context(), false)
 	require.NoError(t, err)
-	require.Empty(t, left)
-	require.Empty(t, keeps)
+	require.Empty(t, u.String())
 	require.NotContains(t, strings.Join(m.asked, " "), "back", "what stands is not undone")
 }
 
@@ -198,7 +216,7 @@ func TestRolloutNeedsEveryNode(t *testing.T) {
 	require.Equal(t, fault.Refused, fault.KindOf(err))
 	require.ErrorContains(t, err, "2 of 7 nodes are not ready")
 	require.Contains(t, (*told)[0], "web3: no route web5: disk full")
-	_, _, err = r.Undo(t.Context())
+	_, err = r.Undo(t.Context(), false)
 	require.NoError(t, err)
 	require.Contains(t, m.asked, "back web1", "it need not wait any more")
 	require.NotContains(t, m.asked, "back web3")
@@ -238,18 +256,18 @@ func TestWhatFailsComesBackEverywhere(t *testing.T) {
 	again, _ := rollout(t, nil, k, m)
 	again.Path = r.Path
 	m.asked = nil
-	left, _, err := again.Undo(t.Context())
+	u, err := again.Undo(t.Context(), false)
 	require.NoError(t, err)
-	require.Equal(t, []string{"web1"}, left)
+	require.Equal(t, []string{"web1"}, u.Left)
 	require.Equal(t, "back db1", m.asked[len(m.asked)-1], "the first stage comes last")
 	require.NotContains(t, m.asked, "back web3", "it has rolled itself back")
 	require.Equal(t, fleet.Incomplete, progress(t, r).State)
 
 	// A second time only what is left.
 	m.back, m.asked = nil, nil
-	left, _, err = again.Undo(t.Context())
+	u, err = again.Undo(t.Context(), false)
 	require.NoError(t, err)
-	require.Empty(t, left)
+	require.Empty(t, u.Left)
 	require.Equal(t, []string{"back web1"}, m.asked)
 	for name, live := range m.live {
 		require.False(t, live, name)
@@ -264,11 +282,11 @@ func TestOnFailure(t *testing.T) {
 			r, _ := rollout(t, p, k, m)
 			require.Error(t, deploy(t, r))
 			m.asked = nil
-			left, keeps, err := r.Undo(t.Context())
+			u, err := r.Undo(t.Context(), false)
 			require.NoError(t, err)
-			require.Empty(t, left)
-			slices.Sort(keeps)
-			require.Equal(t, want, keeps)
+			require.Empty(t, u.Left)
+			slices.Sort(u.Keeps)
+			require.Equal(t, want, u.Keeps)
 			require.Contains(t, m.asked, "in web1,web2,web3,web4", "what was taken out is put back")
 			require.Contains(t, m.asked, "back web5", "it waits for nothing any more")
 			for name, live := range m.live {
@@ -285,9 +303,9 @@ func TestALostNodeIsRolledBack(t *testing.T) {
 	r, _ := rollout(t, p, k, m)
 	require.Error(t, deploy(t, r))
 	m.asked = nil
-	left, _, err := r.Undo(t.Context())
+	u, err := r.Undo(t.Context(), false)
 	require.NoError(t, err)
-	require.Empty(t, left)
+	require.Empty(t, u.Left)
 	require.Contains(t, m.asked, "back web2")
 }
 
@@ -310,7 +328,7 @@ func TestCanaryAndMaxFailures(t *testing.T) {
 	m = &machines{breaks: map[string]bool{"web4": true}, fails: map[string]error{"web5": errors.New("lost")}}
 	r, told := rollout(t, p, k, m)
 	require.NoError(t, deploy(t, r))
-	require.Contains(t, strings.Join(*told, "\n"), "web4, web5 failed, as many as max_failures allows")
+	require.Contains(t, strings.Join(*told, "\n"), "web4, web5 failed, and max_failures allows 3")
 	m = &machines{breaks: map[string]bool{"web2": true, "web3": true, "web4": true, "web5": true}}
 	r, _ = rollout(t, p, k, m)
 	require.Error(t, deploy(t, r))
@@ -347,7 +365,7 @@ func TestSettle(t *testing.T) {
 	m = &machines{changes: map[string]int{"web2": 3}}
 	r, _ = rollout(t, p, k, m)
 	require.ErrorContains(t, deploy(t, r), "node web2: it does not settle: run 3 of 3 changed 2 states")
-	_, _, err := r.Undo(t.Context())
+	_, err := r.Undo(t.Context(), false)
 	require.NoError(t, err)
 	require.Contains(t, m.asked, "back web2", "it is live there")
 }
@@ -471,10 +489,9 @@ func TestUndoOfNodesThatMayWait(t *testing.T) {
 	m.asked = nil
 	next, _ := rollout(t, p, k, m)
 	next.Path = r.Path
-	left, keeps, err := next.Undo(t.Context())
+	u, err := next.Undo(t.Context(), false)
 	require.NoError(t, err)
-	require.Empty(t, left)
-	require.Empty(t, keeps)
+	require.Empty(t, u.String())
 	require.Len(t, m.asked, len(p.Nodes()), "each is told: %v", m.asked)
 	got, ok, err := fleet.ReadProgress(r.Path)
 	require.NoError(t, err)
@@ -485,7 +502,7 @@ func TestUndoOfNodesThatMayWait(t *testing.T) {
 	r, _ = rollout(t, p, k, m)
 	require.ErrorContains(t, r.Fetch(t.Context()), "2 of ")
 	m.asked = nil
-	_, _, err = r.Undo(t.Context())
+	_, err = r.Undo(t.Context(), false)
 	require.NoError(t, err)
 	require.Contains(t, m.asked, "back web1")
 	require.Contains(t, m.asked, "back web3")
@@ -570,9 +587,9 @@ func TestVerdictOfAHaltIsTrueAfterAKill(t *testing.T) {
 			require.Equal(t, n.State == fleet.NodeLive, m.live[n.Name], "killed at write %d: %s is %s", first, n.Name, n.State)
 		}
 		r.FS = vfs.OS{}
-		_, keeps, err := r.Undo(t.Context())
+		u, err := r.Undo(t.Context(), false)
 		require.NoError(t, err)
-		for _, name := range keeps {
+		for _, name := range u.Keeps {
 			require.True(t, m.live[name], "killed at write %d: %s", first, name)
 		}
 		if d.left >= 0 {

@@ -36,11 +36,14 @@ func (r *Rollout) runStage(ctx context.Context, i int, s PlanStage) error {
 			return err
 		}
 	}
-	for k, batch := range s.Batches() {
+	for k, batch := range r.batches(s) {
 		if k < at.Done {
 			continue
 		}
 		if err := r.waitWhilePaused(ctx); err != nil {
+			return err
+		}
+		if err := r.lookAgain(ctx, batch); err != nil {
 			return err
 		}
 		if err := r.batch(ctx, i, k, s, batch); err != nil {
@@ -48,7 +51,7 @@ func (r *Rollout) runStage(ctx context.Context, i int, s PlanStage) error {
 		}
 	}
 	if failed := r.failed(s.Nodes); len(failed) > 0 {
-		r.Emit(event.Event{Kind: event.Note, Text: fmt.Sprintf("stage %s: %s failed, as many as max_failures allows", s.Name, list(failed))})
+		r.Emit(event.Event{Kind: event.Note, Text: fmt.Sprintf("stage %s: %s failed, and max_failures allows %d", s.Name, list(failed), s.MaxFailures)})
 	}
 	return nil
 }
@@ -86,7 +89,8 @@ func (r *Rollout) await(ctx context.Context, s PlanStage, w Wait) error {
 	}
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	begun := r.Now()
+	begun, goes := r.Now(), func() {}
+	defer func() { goes() }()
 	for n := 0; ; n++ {
 		reason, err := r.ask(ctx, w)
 		if cause := context.Cause(ctx); cause != nil {
@@ -102,15 +106,19 @@ func (r *Rollout) await(ctx context.Context, s PlanStage, w Wait) error {
 			}
 			return nil
 		}
-		if took+every > limit {
+		if took >= limit {
 			r.Emit(event.Event{Kind: event.Failure, Status: event.Bad, Procedure: Procedure, Text: fmt.Sprintf("stage %s waited %s for %s", s.Name, limit, w), Lines: []string{reason}})
 			return &Failure{Stage: s.Name, Reason: fmt.Sprintf("waited %s for %s", limit, w)}
 		}
 		if n == 0 {
+			if goes, err = r.rests(); err != nil {
+				goes = func() {}
+				return err
+			}
 			r.Emit(event.Event{Kind: event.Note, Text: fmt.Sprintf("waiting for %s: %s", w, reason)})
 		}
 		select {
-		case <-time.After(every):
+		case <-time.After(min(every, limit-took)):
 		case <-ctx.Done():
 		}
 	}
@@ -129,16 +137,20 @@ func (r *Rollout) ask(ctx context.Context, w Wait) (string, error) {
 	}
 	reasons, errs := make([]string, len(live)), make([]error, len(live))
 	together(len(live), maxAtOnce, func(i int) {
-		reasons[i], errs[i] = r.Nodes.Check(ctx, r.Known[live[i].Name], r.order(live[i]))
+		reasons[i], errs[i] = r.Nodes.Check(ctx, r.known(live[i].Name), r.order(live[i]))
 		if reasons[i] != "" {
 			reasons[i] = live[i].Name + ": " + reasons[i]
 		}
 	})
-	i := slices.IndexFunc(reasons, func(s string) bool { return s != "" })
-	if err := errors.Join(errs...); err != nil || i < 0 {
-		return "", err
+	for i, err := range errs { // of a node that is not reached it is unknown: it may be restarting
+		if err != nil {
+			reasons[i] = live[i].Name + ": " + err.Error()
+		}
 	}
-	return reasons[i], nil
+	if i := slices.IndexFunc(reasons, func(s string) bool { return s != "" }); i >= 0 {
+		return reasons[i], nil
+	}
+	return "", nil
 }
 
 // batch deploys one batch of a stage, between its steps on the hub.
@@ -150,6 +162,11 @@ func (r *Rollout) batch(ctx context.Context, i, k int, s PlanStage, batch []Memb
 		}
 	}
 	if len(about.Nodes) > 0 && r.stage(i).Before <= k {
+		if len(s.Before) > 0 {
+			if err := r.change(func(p *Progress) { p.Stages[i].Entered = k + 1 }); err != nil {
+				return err
+			}
+		}
 		if err := r.steps(ctx, s.Before, about); err != nil {
 			return err
 		}
@@ -157,7 +174,7 @@ func (r *Rollout) batch(ctx context.Context, i, k int, s PlanStage, batch []Memb
 			return err
 		}
 	}
-	canary := k == 0 && s.Canary > 0 && s.Canary < len(s.Nodes)
+	canary := s.Canary > 0 && (k == 0 || s.Canary >= len(r.present(s)))
 	if err := r.deploy(ctx, s, about.Nodes, canary); err != nil {
 		return err
 	}
@@ -186,7 +203,7 @@ func (r *Rollout) steps(ctx context.Context, tasks []string, about Batch) error 
 
 // deploy deploys nodes, as many at once as the stage allows. After too many failures no further node is begun, except for those that a dead server recorded as applying: their state is unknown otherwise.
 func (r *Rollout) deploy(ctx context.Context, s PlanStage, nodes []Member, canary bool) error {
-	tooMany := func() bool { return len(r.failed(s.Nodes)) > s.MaxFailures || canary && len(r.failed(nodes)) > 0 }
+	tooMany := func() bool { return r.tooMany(s, nodes, canary) }
 	todo := slices.DeleteFunc(slices.Clone(nodes), func(m Member) bool {
 		st := r.node(m.Name).State
 		return st == NodeLive || st == NodeFailed
@@ -223,7 +240,7 @@ func (r *Rollout) deploy(ctx context.Context, s PlanStage, nodes []Member, canar
 	if failed := r.failed(s.Nodes); tooMany() {
 		return &Failure{Stage: s.Name, Nodes: failed, Reason: r.node(failed[0]).Reason}
 	}
-	return nil
+	return r.allow(ctx, nodes)
 }
 
 func number(b bool) int {
@@ -324,7 +341,7 @@ func (r *Rollout) apply(ctx context.Context, s PlanStage, m Member) error {
 		}
 		o := r.order(m)
 		o.Run, o.Exports = run, exports
-		out, err = r.Nodes.Apply(ctx, r.Known[m.Name], o, func(e event.Event) {
+		out, err = r.Nodes.Apply(ctx, r.known(m.Name), o, func(e event.Event) {
 			switch {
 			case e.Kind == event.Failure && first.Text == "":
 				first = e
@@ -340,6 +357,7 @@ func (r *Rollout) apply(ctx context.Context, s PlanStage, m Member) error {
 		}
 	}
 	touched := err != nil || run > 1 || out.State == project.Live || out.State == project.Failed
+	strays := err == nil && touched
 	switch {
 	case err != nil:
 	case !out.Good():
@@ -351,7 +369,7 @@ func (r *Rollout) apply(ctx context.Context, s PlanStage, m Member) error {
 	r.note(func(p *Progress) {
 		node := p.node(m.Name)
 		if node.State = NodeLive; err != nil {
-			node.State, node.Reason, node.Touched = NodeFailed, err.Error(), touched
+			node.State, node.Reason, node.Touched, node.Strays = NodeFailed, err.Error(), touched, strays
 		}
 		node.Exports = exportsOf(out)
 		for _, x := range p.Nodes {

@@ -4,18 +4,44 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 )
 
-// Undo rolls back a failed rollout as configured by on_failure, the last stage first, and returns the names of the nodes that could not be
-// rolled back. keeps are the nodes that keep the new release. A rollout without a file never began. It can be run again.
-func (r *Rollout) Undo(ctx context.Context) (left, keeps []string, err error) {
+// Undone is what Undo did not undo.
+type Undone struct {
+	// Left are the nodes that could not be rolled back, Keeps those that keep the new release because of on_failure.
+	Left, Keeps []string
+	// By is what keeps them.
+	By string
+	// Steps are the failures of steps on the hub after a batch.
+	Steps []string
+}
+
+// String says what was not undone, in one line; "" if all was.
+func (u Undone) String() string {
+	out := slices.Clone(u.Steps)
+	if len(u.Left) > 0 {
+		out = append(out, "not rolled back: "+strings.Join(u.Left, ", "))
+	}
+	if len(u.Keeps) > 0 {
+		out = append(out, "kept by "+u.By+": "+strings.Join(u.Keeps, ", "))
+	}
+	return strings.Join(out, ", and ")
+}
+
+// Undo rolls back a failed rollout as configured by on_failure, or as halt does if its nodes stay, the last stage first. A rollout without a file never began. It can be run again.
+func (r *Rollout) Undo(ctx context.Context, stay bool) (u Undone, err error) {
 	p, ok, err := ReadProgress(r.Path)
 	if err != nil || !ok || p.State == Live || p.State == RolledBack || p.State == Halted {
-		return nil, nil, err
+		return u, err
+	}
+	p.keepBatches()
+	if u.By = "on_failure"; stay {
+		u.By = "no rollback"
 	}
 	if r.p == nil {
 		r.unsure = map[string]bool{}
@@ -30,26 +56,28 @@ func (r *Rollout) Undo(ctx context.Context) (left, keeps []string, err error) {
 	r.Order.Deployment = p.Deployment
 	r.Order.Deployment.Set = set
 	if err := r.change(func(p *Progress) { p.State, p.Paused = RollingBack, false }); err != nil {
-		return nil, nil, err
+		return u, err
 	}
 	for i := len(p.Stages) - 1; i >= 0; i-- {
 		s := p.Plan.Stages[i]
-		stays := p.Plan.OnFailure == Halt || p.Plan.OnFailure == OnlyStage && p.Stages[i].Done >= p.Stages[i].Of
+		stays := stay || p.Plan.OnFailure == Halt || p.Plan.OnFailure == OnlyStage && p.Stages[i].Done >= p.Stages[i].Of
 		bad, kept, err := r.undoStage(ctx, s, stays)
-		left, keeps = append(left, bad...), append(keeps, kept...)
+		u.Left, u.Keeps = append(u.Left, bad...), append(u.Keeps, kept...)
 		if err != nil {
-			return left, keeps, err
+			return u, err
 		}
-		r.restoreStage(ctx, i, s)
+		if err := r.restoreStage(ctx, i, s); err != nil {
+			u.Steps = append(u.Steps, err.Error())
+		}
 	}
 	state := RolledBack
 	switch {
-	case len(left) > 0:
+	case len(u.Left)+len(u.Steps) > 0:
 		state = Incomplete
-	case len(keeps) > 0:
+	case len(u.Keeps) > 0:
 		state = Halted
 	}
-	return left, keeps, Conclude(r.FS, r.Path, state, r.Now())
+	return u, Conclude(r.FS, r.Path, state, r.Now())
 }
 
 // undoStage rolls back the nodes of a stage, or, if they stay, ends deployments that are only waiting there.
@@ -87,9 +115,9 @@ func (n *NodeProgress) waits(unsure map[string]bool) bool {
 func (r *Rollout) back(ctx context.Context, m Member) (bad bool, err error) {
 	begun := r.Now()
 	n := r.node(m.Name)
-	node, ok := r.Known[m.Name]
+	node := r.known(m.Name)
 	what, berr := "", error(fault.New(fault.Refused, "", "the server knows no node of that name any more"))
-	if ok {
+	if node.Name != "" {
 		o := r.order(m)
 		o.Run = max(n.Run, 1)
 		what, berr = r.Nodes.Back(ctx, node, o)
@@ -97,8 +125,7 @@ func (r *Rollout) back(ctx context.Context, m Member) (bad bool, err error) {
 	took := r.Now().Sub(begun).Round(100 * time.Millisecond)
 	switch {
 	case berr != nil && n.waits(r.unsure):
-		// Nothing has changed there: the waiting deployment ends by itself.
-		r.Emit(event.Event{Kind: event.Note, Text: fmt.Sprintf("%s was not told that it need not wait: %v", m.Name, berr)})
+		r.notTold(m, berr)
 	case berr != nil:
 		r.Emit(event.Event{Kind: event.Failure, Status: event.Bad, Procedure: Procedure, Text: fmt.Sprintf("%s was not rolled back: %v", m.Name, berr)})
 		return true, nil
@@ -108,14 +135,18 @@ func (r *Rollout) back(ctx context.Context, m Member) (bad bool, err error) {
 	return false, r.change(func(p *Progress) { p.node(m.Name).State = NodeBack })
 }
 
-// restoreStage runs the steps after a batch whose steps before it have run, for example to put nodes back into a load balancer. Failures are
-// reported.
-func (r *Rollout) restoreStage(ctx context.Context, i int, s PlanStage) {
-	at := r.stage(i)
-	if at.Before <= at.Done || len(s.After) == 0 || r.Hub == nil {
-		return
+// restoreStage runs the steps after a batch whose steps before it have begun, for example to put nodes back into a load balancer. The error, of a step that
+// failed, has been reported.
+func (r *Rollout) restoreStage(ctx context.Context, i int, s PlanStage) error {
+	at, batches := r.stage(i), r.batches(s)
+	if max(at.Entered, at.Before) <= at.Done || at.Done >= len(batches) || len(s.After) == 0 || r.Hub == nil {
+		return nil
 	}
-	if err := r.steps(ctx, s.After, Batch{Stage: s.Name, Nodes: s.Batches()[at.Done]}); err != nil {
+	about := Batch{Stage: s.Name, Nodes: r.reached(batches[at.Done])}
+	err := r.steps(ctx, s.After, about)
+	if err != nil {
+		err = fmt.Errorf("%w (for %s)", err, list(Names(about.Nodes)))
 		r.Emit(event.Event{Kind: event.Failure, Status: event.Bad, Procedure: Procedure, Text: err.Error()})
 	}
+	return err
 }

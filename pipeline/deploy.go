@@ -214,7 +214,7 @@ func (dep *deployment) environment(ctx context.Context, tools *procedures.Tools,
 	return &procedures.Env{
 		Tools: tools, Deployment: d, Paths: p.cfg.Root.Project(d.Project.String()), Report: dep,
 		ArchiveName: layout.ArchiveName(d.At, string(d.ID)), Usual: dep.usual, RemoteLess: set.RemoteLess, Unlinked: set.Unlinked,
-		Hurry: dep.hurry, Yield: dep.yield, Output: dep.output, Pause: dep.pause, Goes: dep.goes,
+		Hurry: dep.hurry, Yield: dep.yield, Output: dep.output, Pause: dep.pause, Goes: dep.goes, Rests: dep.restsOrGoes,
 		Waits: func(text string) { dep.update(func(rec *project.Record) { rec.Waits = text }) },
 	}
 }

@@ -34,7 +34,7 @@ func (dep *deployment) fail(ctx context.Context, name string, cause error) {
 			dep.res.State, dep.res.Reason = project.Refused, "not enough disk space"
 		}
 		if name == procedures.NameNodes {
-			dep.undoRollout(ctx)
+			dep.undoRollout(ctx, false)
 			if fault.KindOf(cause) == fault.Refused {
 				dep.res.State, dep.res.Reason = project.Refused, shortReason(cause)
 			}
@@ -61,10 +61,7 @@ func (dep *deployment) fail(ctx context.Context, name string, cause error) {
 		dep.rollback(ctx)
 	}
 	if dep.res.State == project.Failed && dep.env.Prepared.Rollout != nil && name == procedures.NameRollout && dep.rollbacks == 0 {
-		dep.env.Note("the nodes that are live stay as they are")
-		if err := dep.env.EndRollout(fleet.Halted); err != nil {
-			dep.p.cfg.Logger.Warn().Err(err).Str("deployment", string(dep.rec.ID)).Msg("remove the notes of the rollout")
-		}
+		dep.undoRollout(ctx, true)
 	}
 	dep.end()
 	if dep.res.State == project.Failed && dep.rollbacks == 0 && name == procedures.NameInstall && dep.res.Step != "" {
@@ -80,6 +77,7 @@ func (dep *deployment) setFailure(name string, cause error) {
 	dep.res.Kind = fault.KindOf(cause).String()
 	var checks *procedures.CheckFailure
 	var step *procedures.Failure
+	var nodes *fleet.Failure
 	if errors.As(cause, &step) {
 		dep.res.Step, dep.res.StateID, dep.res.Kind = step.Step, step.StateID, fault.Failed.String()
 	}
@@ -90,6 +88,8 @@ func (dep *deployment) setFailure(name string, cause error) {
 		if e.busy {
 			dep.res.Kind = fault.Busy.String()
 		}
+	case errors.As(cause, &nodes):
+		dep.res.Reason = "failed in rollout: " + nodes.Error()
 	case errors.As(cause, &checks):
 		dep.res.Reason = checks.Error()
 	case dep.res.StateID != "":
@@ -115,7 +115,7 @@ func (dep *deployment) rollback(ctx context.Context) {
 	if err := dep.enter(journal.Entry{Kind: journal.RollingBack, Archive: dep.env.ArchiveName}); err != nil {
 		dep.p.cfg.Logger.Error().Err(err).Str("deployment", string(dep.rec.ID)).Msg("journal")
 	}
-	dep.undoRollout(ctx)
+	dep.undoRollout(ctx, false)
 	if err := dep.procedure(ctx, dep.env, procedures.Rollback{}); err != nil {
 		dep.res.State = project.Failed
 		dep.res.Reason += "; " + project.RollbackFailed
@@ -132,20 +132,19 @@ func (dep *deployment) rollback(ctx context.Context) {
 	dep.restoreOutside(ctx)
 }
 
-// undoRollout rolls back the nodes that the deployment reached, as far as the project is configured to.
-func (dep *deployment) undoRollout(ctx context.Context) {
-	left, keeps, err := dep.env.UndoRollout(ctx)
+// undoRollout rolls back the nodes that the deployment reached, as far as the project is configured to; with stay none.
+func (dep *deployment) undoRollout(ctx context.Context, stay bool) {
+	u, err := dep.env.UndoRollout(ctx, stay)
 	if err != nil {
 		dep.p.cfg.Logger.Error().Err(err).Str("deployment", string(dep.rec.ID)).Msg("roll back nodes")
 		dep.unsure("not all nodes could be rolled back")
 		return
 	}
-	if len(left) > 0 {
-		dep.unsure("not rolled back: %s", strings.Join(left, ", "))
+	if len(u.Keeps) > 0 {
+		dep.env.Note("%s: %s keep %s; the others get it with  corpus-git rollout retry %s", u.By, strings.Join(u.Keeps, ", "), dep.env.Deployment.Code.Short(), dep.env.Deployment.Project)
 	}
-	if len(keeps) > 0 {
-		dep.env.Note("on_failure: %s keep %s; the others get it with  corpus-git rollout retry %s", strings.Join(keeps, ", "), dep.env.Deployment.Code.Short(), dep.env.Deployment.Project)
-		dep.unsure("kept by on_failure: %s", strings.Join(keeps, ", "))
+	if why := u.String(); why != "" {
+		dep.unsure("%s", why)
 	}
 }
 

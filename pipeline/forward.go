@@ -45,8 +45,7 @@ func (dep *deployment) forward(ctx context.Context, entries []journal.Entry, lim
 		err = dep.env.OpenUndo()
 	}
 	if err != nil {
-		dep.log.Append(event.Event{Kind: event.Note, Text: "the rollout cannot continue: " + shortReason(err)})
-		dep.env = nil
+		dep.broken, dep.env = shortReason(err), nil
 		return false
 	}
 	dep.pinAgain(ctx)

@@ -46,6 +46,21 @@ func (dep *deployment) goes() error {
 	return dep.enter(journal.Entry{Kind: journal.Waited})
 }
 
+// restsOrGoes is procedures.Env.Rests.
+func (dep *deployment) restsOrGoes(rests bool) {
+	dep.p.mu.Lock()
+	defer dep.p.mu.Unlock()
+	if dep.resting = rests && dep.mayRollOutLater(); dep.p.stopping {
+		dep.suspend()
+	}
+}
+
+// mayRollOutLater reports whether the next process of this server can continue a rollout: secrets that were set for it are stored nowhere.
+func (dep *deployment) mayRollOutLater() bool {
+	rec := dep.record()
+	return rec.Procedure == procedures.NameRollout && dep.p.cfg.Tools.Signals != nil && !slices.ContainsFunc(rec.Set, func(s project.Setting) bool { return s.Secret })
+}
+
 // suspend leaves a deployment that waits to the next process of the server. Called with p.mu held.
 func (dep *deployment) suspend() {
 	dep.mu.Lock()
@@ -77,9 +92,12 @@ func (p *Pipeline) Suspended() bool {
 
 // leaveWaiting tells the followers of a suspended deployment that this process is done with it. It stays in the queue, and its record open.
 func (dep *deployment) leaveWaiting() {
-	d := dep.rec.Deployment
+	d, what := dep.rec.Deployment, "waiting for signals"
+	if dep.mayRollOutLater() {
+		what = "in rollout"
+	}
 	dep.res = project.Result{
-		State: project.Running, Kind: fault.Busy.String(), Reason: "waiting for signals: the server stops, and goes on with deployment " + d.ID.Short() + " when it starts again",
+		State: project.Running, Kind: fault.Busy.String(), Reason: what + ": the server stops, and goes on with deployment " + d.ID.Short() + " when it starts again",
 		Hint: fmt.Sprintf("follow it then:  corpus-git logs %s %s -f", d.Project, d.ID.Short()),
 	}
 	dep.log.Append(event.Event{Kind: event.Hint, Text: dep.res.Hint})

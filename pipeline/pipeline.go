@@ -351,8 +351,8 @@ func (p *Pipeline) addRunning(rec *project.Record) {
 	}
 }
 
-// Shutdown refuses new deployments and ends those that wait for their turn, with "try again". Those that wait for signals are left to the next process
-// of the server (see Suspended). Other running ones may finish until ctx ends; then they are
+// Shutdown refuses new deployments and ends those that wait for their turn, with "try again". Those that wait for signals, and rollouts that are paused or wait, are left to the next process
+// of the server (see Suspended). Other running ones may finish until ctx ends; then rollouts are left, too, and the others
 // cancelled and rolled back. Hooks and files of projects for a rollback, or for after the end, have Config.StopTimeout from then on. It
 // returns when nothing runs any more.
 func (p *Pipeline) Shutdown(ctx context.Context) error {
@@ -379,6 +379,8 @@ func (p *Pipeline) Shutdown(ctx context.Context) error {
 	}
 	p.mu.Lock()
 	for _, dep := range p.byID {
+		dep.resting = dep.resting || dep.mayRollOutLater()
+		dep.suspend() // a rollout goes on, as after a crash
 		dep.cancel(&ended{why: "the server was stopped before it finished"})
 	}
 	p.mu.Unlock()

@@ -401,10 +401,11 @@ func (dep *deployment) recover(ctx context.Context, entries []journal.Entry) {
 	case !journal.Changed(entries):
 		res.State = project.RolledBack // there is nothing to restore
 		note("; nothing was changed yet")
-		dep.undoRollout(ctx) // nodes may be waiting for the order to continue
+		dep.undoRollout(ctx, false) // nodes may be waiting for the order to continue
 	case journal.Keeps(entries) || dep.env.Prepared.Dev():
 		res.State = project.Failed
 		note("; the failed tree stays in place")
+		dep.undoRollout(ctx, true)
 	default:
 		note("; restoring the previous release")
 		dep.env.FreeSpace(nil)

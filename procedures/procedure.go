@@ -244,6 +244,7 @@ type Env struct {
 	// waits no longer; signals.ErrSuspended means that the server stops. With nil a restart of the server ends waits.
 	Pause func(resume.Paused) error
 	Goes  func() error
+	Rests func(bool) // as fleet.Rollout.Rests
 	// Waits, if not nil, is called with the signals that the deployment waits for, and with "" when it no longer does.
 	Waits func(text string)
 	// Undo is the undo log of the steps; nil keeps none.

@@ -82,7 +82,7 @@ func (e *Env) rollout(ctx context.Context) (*fleet.Rollout, error) {
 	}
 	r := e.Tools.Fleet.Rollout(e.Deployment, e.Prepared.Rollout, known)
 	r.Emit = func(ev event.Event) { e.Report.Append(ev) }
-	r.Hub, r.AllowMissing, r.KV = hub{e}, e.Deployment.AllowMissing, e.Tools.Keys.Of(e.Deployment.Project, e.Prepared.nodes...)
+	r.Rests, r.Hub, r.AllowMissing, r.KV = e.Rests, hub{e}, e.Deployment.AllowMissing, e.Tools.Keys.Of(e.Deployment.Project, e.Prepared.nodes...)
 	e.roll = r
 	return r, nil
 }
@@ -97,19 +97,18 @@ func (t *Tools) RolloutBegun(id project.ID) (begun, paused bool, err error) {
 	return p.State == fleet.Running && p.Begun(), p.Paused, nil
 }
 
-// UndoRollout rolls back the nodes that the deployment reached, according to on_failure, and returns the names of those that could not be rolled
-// back, and of those that keep the new release. If it reached none, it does nothing. It can be run again.
-func (e *Env) UndoRollout(ctx context.Context) (left, keeps []string, err error) {
+// UndoRollout rolls back the nodes that the deployment reached, according to on_failure, or none if they stay. If it reached none, it does nothing. It can be run again.
+func (e *Env) UndoRollout(ctx context.Context, stay bool) (u fleet.Undone, err error) {
 	// Not from the plan: a recovery knows what is live, not what the deployment was to deploy.
 	if _, ok, err := fleet.ReadProgress(e.Tools.State.Rollout(string(e.Deployment.ID))); err != nil || !ok {
-		return nil, nil, err
+		return u, err
 	}
 	r, err := e.rollout(ctx)
 	if err != nil {
-		return nil, nil, err
+		return u, err
 	}
 	defer e.closeRollout()
-	return r.Undo(ctx)
+	return r.Undo(ctx, stay)
 }
 
 // EndRollout records how the rollout ended.

@@ -94,6 +94,9 @@ func (f *Fleet) Rollout(d project.Deployment, p *fleet.Plan, known map[string]fl
 	r := &fleet.Rollout{
 		Plan: p, Known: known, Nodes: m, Order: fleet.Order{Deployment: d}, Path: f.State.Rollout(string(d.ID)), FS: vfs.OS{}, Now: time.Now, Elect: f.Elect,
 	}
+	if p != nil {
+		r.Again = f.Known
+	}
 	if f.Saved != nil {
 		r.Saved = func() { f.Saved(d.Project) }
 	}
