@@ -74,6 +74,8 @@ func TestReadStages(t *testing.T) {
 		"stages:\n- {name: a, wait_for: [{for: 5s}]}":                          "one of tcp",
 		"stages:\n- {name: a, wait_for: [{tcp: localhost}]}":                   "HOST:PORT",
 		"stages:\n- {name: a, wait_for: [{http: localhost}]}":                  "http://",
+		"stages:\n- {name: a, wait_for: [{tcp: \"db1:\"}]}":                    "HOST:PORT",
+		"stages:\n- {name: a, wait_for: [{key: colour}]}":                      "keys begin with",
 		"stages:\n- {name: a, wait_for: [{checks: red}]}":                      "it can be green",
 		"stages:\n- {name: a, wait_for: [{command: x, for: ever}]}":            "a duration",
 	} {

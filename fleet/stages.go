@@ -3,11 +3,14 @@ package fleet
 import (
 	"fmt"
 	"io/fs"
+	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"corpus-git/internal/fault"
+	"corpus-git/project"
 )
 
 // Stage is a set of nodes that are deployed together.
@@ -101,6 +104,17 @@ func (w Wait) times() (limit, every time.Duration, err error) {
 	return limit, every, nil
 }
 
+// Probe is the check that asks once for what is waited for, other than checks and keys.
+func (w Wait) Probe() project.Check {
+	switch {
+	case w.TCP != "":
+		return project.NewCheck(project.CheckTCP, w.TCP)
+	case w.HTTP != "":
+		return project.NewCheck(project.CheckHTTP, w.HTTP)
+	}
+	return project.NewCheck(project.CheckCommand, w.Command)
+}
+
 func (w Wait) check() error {
 	n := 0
 	for _, s := range []string{w.TCP, w.HTTP, w.Command, w.Checks, w.Key} {
@@ -120,8 +134,11 @@ func (w Wait) check() error {
 	if w.HTTP != "" && !strings.HasPrefix(w.HTTP, "http://") && !strings.HasPrefix(w.HTTP, "https://") {
 		return fmt.Errorf("http is %q: a URL that begins with http:// or https://", w.HTTP)
 	}
-	if w.TCP != "" && !strings.Contains(w.TCP, ":") {
+	if host, port, err := net.SplitHostPort(w.TCP); w.TCP != "" && (err != nil || host == "" || port == "") {
 		return fmt.Errorf("tcp is %q: HOST:PORT", w.TCP)
+	}
+	if first, _, _ := strings.Cut(w.Key, "/"); w.Key != "" && !slices.Contains([]string{"projects", "shared", "services", "nodes"}, first) {
+		return fmt.Errorf("key is %q: keys begin with projects/NAME/, shared/, services/ or nodes/NAME/", w.Key)
 	}
 	_, _, err := w.times()
 	return err

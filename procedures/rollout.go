@@ -135,13 +135,7 @@ func (h hub) Ask(ctx context.Context, w fleet.Wait) (string, error) {
 	if w.Key != "" {
 		return h.e.Tools.Keys.Unmet(ctx, h.e.Deployment.Project, h.e.Prepared.nodes, w.Key, w.Is)
 	}
-	c := project.NewCheck(project.CheckCommand, w.Command)
-	switch {
-	case w.TCP != "":
-		c = project.NewCheck(project.CheckTCP, w.TCP)
-	case w.HTTP != "":
-		c = project.NewCheck(project.CheckHTTP, w.HTTP)
-	}
+	c := w.Probe()
 	c.Name, c.Attempts, c.Timeout = "wait_for", 1, askLimit
 	run := checks.Runner{Command: h.e.askByCommand, Hide: h.e.Hide}
 	results, err := run.Run(ctx, []project.Check{c})
@@ -165,7 +159,7 @@ func (h hub) Step(ctx context.Context, task string, b fleet.Batch) error {
 	return e.step(ctx, NameRollout, s, 1, 1, nil)
 }
 
-// checkHubSteps compiles the tasks that the stages run on this machine.
+// checkHubSteps checks the keys that stages wait for, and compiles the tasks that they run on this machine.
 func (p *Prepared) checkHubSteps(ctx context.Context, t *Tools, d project.Deployment) error {
 	if p.Rollout == nil {
 		return nil
@@ -177,6 +171,11 @@ func (p *Prepared) checkHubSteps(ctx context.Context, t *Tools, d project.Deploy
 	of := p.checking
 	defer func() { p.checking = of }()
 	for _, st := range p.Rollout.Stages {
+		for _, w := range st.WaitFor {
+			if err := t.Keys.Readable(d.Project, p.nodes, w.Key); w.Key != "" && err != nil {
+				return fault.New(fault.Usage, source, "stage %s: wait_for: %w", st.Name, err).WithHint("%s", fault.HintOf(err))
+			}
+		}
 		for _, name := range slices.Concat(st.Before, st.After) {
 			s, err := taskOf(p.recipe, d.Project, name)
 			if err != nil {

@@ -25,8 +25,6 @@ type Watches struct {
 	Debounce time.Duration
 }
 
-var validPattern = regexp.MustCompile(`^(projects|shared|services)/[A-Za-z0-9._@:*/-]+$`)
-
 // Watches returns what the key watch sets.
 func (c *Cfg) Watches() Watches { return c.watches }
 
@@ -53,10 +51,11 @@ func (c *Cfg) watch() error {
 	if l.sub != nil || !ok || list.Len() > maxWatches {
 		return fail(l.layer, watchKey, "must be a list of at most 100 keys")
 	}
+	valid := regexp.MustCompile(`^(projects/` + regexp.QuoteMeta(string(c.name)) + `|shared|services|nodes)/[A-Za-z0-9._@:*/-]+$`)
 	for _, v := range list.Items() {
 		text, ok := v.(string)
-		if !ok || !validPattern.MatchString(text) {
-			return fail(l.layer, watchKey, "must name keys below projects/, shared/ or services/; * stands for any text")
+		if !ok || !valid.MatchString(text) {
+			return fail(l.layer, watchKey, "must name keys below projects/"+string(c.name)+"/, shared/, services/ or nodes/; * stands for any text")
 		}
 		c.watches.Patterns = append(c.watches.Patterns, text)
 	}

@@ -29,13 +29,17 @@ import (
 // Plan is what a project watches, and how it is applied again.
 type Plan struct {
 	project.Watches
-	// Nodes are those that it runs on, and is deployed to again; none if it runs on this machine. Facts of other nodes are not watched.
-	Nodes []string
+	// Project is the project, and Nodes are those that it runs on, and is deployed to again; none if it runs on this machine. Facts of other nodes and keys of other projects are not watched.
+	Project project.Name
+	Nodes   []string
 }
 
 // watches reports whether a key is one that the project watches.
 func (p Plan) watches(key string) bool {
 	if node, _, ok := strings.Cut(strings.TrimPrefix(key, kv.Nodes), "/"); ok && strings.HasPrefix(key, kv.Nodes) && !slices.Contains(p.Nodes, node) {
+		return false
+	}
+	if of := kv.Owner(key); of != "" && of != p.Project {
 		return false
 	}
 	return slices.ContainsFunc(p.Patterns, func(pattern string) bool { return kv.Match(pattern, key) })

@@ -49,7 +49,7 @@ func (m *machine) open(d *sql.DB) {
 			if name != "app" {
 				return watch.Plan{}, fault.New(fault.Refused, "", "nothing is live")
 			}
-			return watch.Plan{Watches: project.Watches{Patterns: []string{"shared/*", "services/db/*", "nodes/*"}, Debounce: 2 * time.Second}, Nodes: m.nodes}, nil
+			return watch.Plan{Watches: project.Watches{Patterns: []string{"shared/*", "services/db/*", "nodes/*", "*/size"}, Debounce: 2 * time.Second}, Project: "app", Nodes: m.nodes}, nil
 		},
 		Start: func(ctx context.Context, dep project.Deployment) (project.ID, error) {
 			m.mu.Lock()
@@ -239,6 +239,19 @@ func TestFacts(t *testing.T) {
 			time.Sleep(time.Minute)
 			m.w.Stop()
 			require.Len(t, m.trig, want, node)
+		})
+	}
+}
+
+// Keys of another project are not watched, whatever the pattern is: its steps cannot read them.
+func TestKeysOfOthers(t *testing.T) {
+	for key, want := range map[string]int{"projects/app/size": 1, "projects/other/size": 0} {
+		synctest.Test(t, func(t *testing.T) {
+			m, _ := begin(t)
+			m.set(key, "3", 0)
+			time.Sleep(time.Minute)
+			m.w.Stop()
+			require.Len(t, m.trig, want, key)
 		})
 	}
 }

@@ -46,11 +46,21 @@ func (s Source) Into(ctx context.Context, name project.Name, nodes []fleet.Membe
 	return nil
 }
 
+// Readable refuses, as fault.Refused, a key that a project with these nodes cannot read, however it is set.
+func (s Source) Readable(name project.Name, nodes []fleet.Member, key string) error {
+	owner := kv.Owner(key)
+	if owner != "" && owner == name || owner == "" && (strings.HasPrefix(key, kv.Shared) || strings.HasPrefix(key, kv.Services)) ||
+		slices.ContainsFunc(nodes, func(n fleet.Member) bool { return strings.HasPrefix(key, kv.Nodes+n.Name+"/") }) {
+		return nil
+	}
+	return fault.New(fault.Refused, "", "%s cannot read the key %s", name, key).WithHint("it can read keys below  %s%s/ , %s and %s, and the facts of its nodes", kv.Projects, name, kv.Shared, kv.Services)
+}
+
 // Unmet returns what is missing for a key that is waited for, "" if it exists and, if is is not "", has the value is. A key that the
 // project can't see is fault.Refused.
 func (s Source) Unmet(ctx context.Context, name project.Name, nodes []fleet.Member, key, is string) (string, error) {
-	if owner := kv.Owner(key); owner != "" && owner != name || owner == "" && !strings.HasPrefix(key, kv.Shared) && !strings.HasPrefix(key, kv.Services) && !slices.ContainsFunc(nodes, func(n fleet.Member) bool { return strings.HasPrefix(key, kv.Nodes+n.Name+"/") }) {
-		return "", fault.New(fault.Refused, "", "%s cannot read the key %s", name, key).WithHint("it can read keys below  %s%s/ , %s and %s, and the facts of its nodes", kv.Projects, name, kv.Shared, kv.Services)
+	if err := s.Readable(name, nodes, key); err != nil {
+		return "", err
 	}
 	all, err := s.Of(name, nodes...)(ctx)
 	v, ok := all[key]

@@ -32,6 +32,22 @@ func (c *call) keys() (map[string]string, error) {
 	return c.KV(c.ctx)
 }
 
+// foreign refuses a key, or a prefix of keys, that steps of the project never see, however it is set.
+func (c *call) foreign(key string) error {
+	v, _ := c.Cfg.GetStr("name")
+	name, ok := v.(string)
+	if !ok {
+		return nil
+	}
+	own := "projects/" + name + "/"
+	for _, prefix := range []string{own, "shared/", services, nodes} {
+		if strings.HasPrefix(key, prefix) || strings.HasPrefix(prefix, key) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is no key that steps of %s can read: these are below %s , shared/ and services/ , and the facts of its nodes", key, name, own)
+}
+
 // addKV adds the functions of keys and services. A key that does not exist yet may be created before the step
 // runs.
 func addKV(s *Set) {
@@ -47,6 +63,9 @@ func addKV(s *Set) {
 		if why := hidden(all, key); why != "" {
 			return nil, errors.New(why)
 		}
+		if err := c.foreign(key); err != nil {
+			return nil, err
+		}
 		switch {
 		case c.given("default"):
 			return c.val("default"), nil
@@ -59,6 +78,9 @@ func addKV(s *Set) {
 		all, err := c.keys()
 		if why := hidden(all, c.str("prefix", "")); err == nil && why != "" {
 			return nil, errors.New(why + "; give kv.list a prefix")
+		}
+		if err == nil {
+			err = c.foreign(c.str("prefix", ""))
 		}
 		out := py.NewDict()
 		for _, k := range slices.Sorted(maps.Keys(all)) {

@@ -48,7 +48,7 @@ func (c *core) openConverge(ctx context.Context) (err error) {
 		DB: c.db, Keys: c.kv, Projects: c.everyProject, Log: c.log,
 		Plan: func(ctx context.Context, name project.Name) (keywatch.Plan, error) {
 			w, nodes, err := of.Watches(ctx, name)
-			return keywatch.Plan{Watches: w, Nodes: nodes}, err
+			return keywatch.Plan{Watches: w, Project: name, Nodes: nodes}, err
 		},
 		Start: func(ctx context.Context, d project.Deployment) (project.ID, error) {
 			return c.pipeline.Start(ctx, d, nil)
