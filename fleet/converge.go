@@ -40,7 +40,7 @@ func (r *Rollout) Converge(ctx context.Context, run project.ConvergeRun) (Conver
 		c.all(ctx, r.Plan.Nodes(), maxAtOnce)
 	}
 	for _, s := range r.Plan.Stages {
-		for _, batch := range s.Batches() {
+		for _, batch := range Batches(s, s.Nodes) {
 			if run.Mode != project.ConvergeReport {
 				c.all(ctx, batch, min(max(s.AtOnce, 1), maxAtOnce))
 			}

@@ -12,6 +12,7 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/pipeline/journal"
 	"corpus-git/pipeline/sources"
+	"corpus-git/pipeline/texts"
 	"corpus-git/procedures"
 	"corpus-git/project"
 )
@@ -36,7 +37,7 @@ func (dep *deployment) fail(ctx context.Context, name string, cause error) {
 		if name == procedures.NameNodes {
 			dep.undoRollout(ctx, false)
 			if fault.KindOf(cause) == fault.Refused {
-				dep.res.State, dep.res.Reason = project.Refused, shortReason(cause)
+				dep.res.State, dep.res.Reason = project.Refused, texts.Short(cause)
 			}
 		}
 		dep.end()
@@ -163,19 +164,10 @@ func (dep *deployment) refuse(err error) {
 		dep.log.Append(event.Event{Kind: event.Failure, Status: event.Bad, Text: e.why})
 		return
 	}
-	res.Reason = shortReason(err)
+	res.Reason = texts.Short(err)
 	lines := dep.explain(err)
 	if res.Hint != "" && len(lines) > 0 {
 		lines = lines[:len(lines)-1] // the hint has its own line
 	}
 	dep.log.Append(event.Event{Kind: event.Failure, Status: event.Bad, Text: lines[0], Lines: lines[1:]})
-}
-
-// shortReason returns an error in one line: its place and its cause.
-func shortReason(err error) string {
-	text, _, _ := strings.Cut(fault.Cause(err), "\n")
-	if at, ok := fault.PosOf(err); ok {
-		text = at.String() + ": " + text
-	}
-	return text
 }

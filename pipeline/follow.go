@@ -8,6 +8,7 @@ import (
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/pipeline/texts"
 	"corpus-git/procedures"
 	"corpus-git/procedures/oldprocs"
 	"corpus-git/project"
@@ -28,7 +29,7 @@ func (dep *deployment) restoreOutside(ctx context.Context) {
 	}
 	dep.reportOwnFailed()
 	if err != nil {
-		dep.unsure("the configuration of %s could not be read: %s", dep.env.Deployment.LiveCode.Short(), shortReason(err))
+		dep.unsure("the configuration of %s could not be read: %s", dep.env.Deployment.LiveCode.Short(), texts.Short(err))
 	}
 	if live != nil && reach == project.RollbackSteps && dep.stepsBegan {
 		dep.reinstall(ctx, live)
@@ -198,7 +199,7 @@ func (dep *deployment) reinstall(ctx context.Context, live *procedures.Env) {
 	}
 	if err := live.Prepared.Compile(ctx, live.Tools, live.Deployment); err != nil {
 		dep.log.Append(event.Event{Kind: event.Failure, Status: event.Bad, Text: "the steps of " + of + " could not be read", Lines: dep.explain(err)})
-		dep.unsure("the steps of %s could not be read: %s", of, shortReason(err))
+		dep.unsure("the steps of %s could not be read: %s", of, texts.Short(err))
 		return
 	}
 	if len(live.Prepared.Steps) == 0 {
@@ -212,11 +213,11 @@ func (dep *deployment) reinstall(ctx context.Context, live *procedures.Env) {
 	case errors.As(err, &step) && step.StateID != "":
 		dep.unsure("%s failed in %s of %s", step.StateID, step.Step, of)
 	case errors.As(err, &step) && step.Err != nil:
-		dep.unsure("%s of %s failed: %s", step.Step, of, shortReason(step.Err))
+		dep.unsure("%s of %s failed: %s", step.Step, of, texts.Short(step.Err))
 	case errors.As(err, &step):
 		dep.unsure("%s of %s failed", step.Step, of)
 	default:
-		dep.unsure("the steps of %s could not be run: %s", of, shortReason(err))
+		dep.unsure("the steps of %s could not be run: %s", of, texts.Short(err))
 	}
 }
 

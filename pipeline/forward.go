@@ -6,6 +6,7 @@ import (
 
 	"corpus-git/internal/event"
 	"corpus-git/pipeline/journal"
+	"corpus-git/pipeline/texts"
 	"corpus-git/procedures"
 	"corpus-git/project"
 )
@@ -45,7 +46,7 @@ func (dep *deployment) forward(ctx context.Context, entries []journal.Entry, lim
 		err = dep.env.OpenUndo()
 	}
 	if err != nil {
-		dep.broken, dep.env = shortReason(err), nil
+		dep.broken, dep.env = texts.Short(err), nil
 		return false
 	}
 	dep.pinAgain(ctx)

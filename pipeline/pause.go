@@ -3,13 +3,13 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/pipeline/journal"
+	"corpus-git/pipeline/texts"
 	"corpus-git/procedures"
 	"corpus-git/procedures/resume"
 	"corpus-git/procedures/waiting"
@@ -96,10 +96,7 @@ func (dep *deployment) leaveWaiting() {
 	if dep.mayRollOutLater() {
 		what = "in rollout"
 	}
-	dep.res = project.Result{
-		State: project.Running, Kind: fault.Busy.String(), Reason: what + ": the server stops, and goes on with deployment " + d.ID.Short() + " when it starts again",
-		Hint: fmt.Sprintf("follow it then:  corpus-git logs %s %s -f", d.Project, d.ID.Short()),
-	}
+	dep.res = texts.Left(d, what)
 	dep.log.Append(event.Event{Kind: event.Hint, Text: dep.res.Hint})
 	dep.log.Append(event.Event{Kind: event.Note, Status: event.Bad, Text: dep.res.Reason})
 	err := errors.Join(dep.p.records.Put(context.Background(), dep.shown()), dep.log.Close())
@@ -147,7 +144,7 @@ func (dep *deployment) carryOn(ctx context.Context, entries []journal.Entry, lim
 	}()
 	dep.tools = tools
 	if err := dep.mayContinue(ctx, *at, limit); err != nil {
-		dep.broken, dep.env, dep.tools = shortReason(err), nil, nil
+		dep.broken, dep.env, dep.tools = texts.Short(err), nil, nil
 		p.dropRecipes(d.ID)
 		return false
 	}
@@ -221,6 +218,6 @@ func (dep *deployment) reopenWaits(ctx context.Context) {
 		return
 	}
 	if err := to.Reopen(ctx, dep.rec.ID, dep.redact.String); err != nil {
-		dep.broken = shortReason(err)
+		dep.broken = texts.Short(err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"corpus-git/internal/execx"
 	"corpus-git/internal/fault"
 	"corpus-git/pipeline/journal"
+	"corpus-git/pipeline/texts"
 	"corpus-git/procedures"
 	"corpus-git/project"
 )
@@ -371,12 +372,12 @@ func (dep *deployment) recover(ctx context.Context, entries []journal.Entry) {
 	err := dep.prepareRecovery(ctx, code, pillar)
 	dep.res = project.Result{Started: entries[0].Time, Code: d.LiveCode, Pillar: d.LivePillar, Kind: fault.Failed.String()}
 	if dep.env == nil {
-		dep.res.State, dep.res.Reason = project.Failed, shortReason(err)
+		dep.res.State, dep.res.Reason = project.Failed, texts.Short(err)
 		return
 	}
 	if err != nil {
 		// Without its old configuration the permissions can't be fixed, but the tree can be restored.
-		dep.log.Append(event.Event{Kind: event.Note, Text: "the configuration of " + code.Short() + " can't be read: " + shortReason(err)})
+		dep.log.Append(event.Event{Kind: event.Note, Text: "the configuration of " + code.Short() + " can't be read: " + texts.Short(err)})
 	}
 	if last.Kind == journal.Committing {
 		dep.resumeCommit(ctx, last.Changes)
@@ -451,7 +452,7 @@ const recoverySteps = 30 * time.Second
 func (dep *deployment) resumeCommit(ctx context.Context, changes []journal.RefChange) {
 	dep.log.Append(event.Event{Kind: event.Note, Text: "the server stopped while moving the branch; all steps had succeeded, so the branch is moved now"})
 	if err := dep.apply(ctx, changes); err != nil {
-		dep.res.State, dep.res.Reason = project.Failed, "the branch could not be moved: "+shortReason(err)
+		dep.res.State, dep.res.Reason = project.Failed, "the branch could not be moved: "+texts.Short(err)
 		dep.res.Hint = "the new tree is live; push the same commit again"
 	} else {
 		dep.res.State, dep.res.Kind, dep.res.Code, dep.res.Pillar = project.Live, "", dep.rec.Code, dep.rec.Pillar

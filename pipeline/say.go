@@ -2,13 +2,12 @@ package pipeline
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"time"
 
 	"corpus-git/internal/event"
-	"corpus-git/internal/humanize"
 	"corpus-git/internal/redact"
+	"corpus-git/pipeline/texts"
 	"corpus-git/project"
 )
 
@@ -17,19 +16,7 @@ func removeQuietly(path string) { _ = os.Remove(path) }
 // printWaiting tells the followers of dep what it waits for.
 func (dep *deployment) printWaiting(before []*deployment, now time.Time) {
 	running, ahead := before[0].shown(), len(before)
-	by := running.Pusher.Key
-	where := ""
-	if running.Step != "" {
-		where = ", in " + running.Step
-	} else if running.Procedure != "" {
-		where = ", in " + running.Procedure
-	}
-	text := fmt.Sprintf("waiting for deployment %s of %s (by %s, %s%s), %d ahead of you",
-		running.ID.Short(), running.Project, by, humanize.Rough(now.Sub(running.At)), where, ahead)
-	if left := turnIn(before, now); left >= time.Second {
-		text += ", your turn in about " + humanize.Rough(left)
-	}
-	dep.log.Append(event.Event{Kind: event.Waiting, Text: text})
+	dep.log.Append(event.Event{Kind: event.Waiting, Text: texts.Waiting(running, ahead, turnIn(before, now), now)})
 }
 
 // turnIn estimates how long the deployments in before will take, from past ones; 0 if one of them has no estimate.

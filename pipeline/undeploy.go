@@ -8,6 +8,7 @@ import (
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/pipeline/texts"
 	"corpus-git/procedures"
 	"corpus-git/project"
 )
@@ -65,7 +66,7 @@ func (dep *deployment) undeploy(ctx context.Context) {
 	}
 	p.cfg.Boundary(d.Project, "undeploy undone")
 	if err := context.Cause(ctx); err != nil {
-		failed = append(failed, shortReason(err))
+		failed = append(failed, texts.Short(err))
 	}
 	if len(failed) > 0 {
 		dep.res.State, dep.res.Kind, dep.res.Reason = project.Failed, fault.Failed.String(), strings.Join(failed, ", and ")

@@ -1,11 +1,13 @@
-// Package texts formats the first and the last line of a deployment's log.
+// Package texts formats the first and the last line of a deployment's log, and what it says while it waits.
 package texts
 
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
 	"corpus-git/project"
 	"corpus-git/project/demands"
@@ -110,4 +112,37 @@ func Result(log *event.Log, rec project.Record) {
 	}
 	e.Text += ", deployment " + rec.ID.Short()
 	log.Append(e)
+}
+
+// Short returns an error in one line: its place and its cause.
+func Short(err error) string {
+	text, _, _ := strings.Cut(fault.Cause(err), "\n")
+	if at, ok := fault.PosOf(err); ok {
+		text = at.String() + ": " + text
+	}
+	return text
+}
+
+// Waiting tells that a deployment waits for one that is running, as one of ahead; left is the time until its turn, 0 if it is not known.
+func Waiting(running project.Record, ahead int, left time.Duration, now time.Time) string {
+	where := ""
+	if running.Step != "" {
+		where = ", in " + running.Step
+	} else if running.Procedure != "" {
+		where = ", in " + running.Procedure
+	}
+	text := fmt.Sprintf("waiting for deployment %s of %s (by %s, %s%s), %d ahead of you",
+		running.ID.Short(), running.Project, running.Pusher.Key, humanize.Rough(now.Sub(running.At)), where, ahead)
+	if left >= time.Second {
+		text += ", your turn in about " + humanize.Rough(left)
+	}
+	return text
+}
+
+// Left is the result that followers of a deployment get when this process leaves it to the next one; what says where it is.
+func Left(d project.Deployment, what string) project.Result {
+	return project.Result{
+		State: project.Running, Kind: fault.Busy.String(), Reason: what + ": the server stops, and goes on with deployment " + d.ID.Short() + " when it starts again",
+		Hint: fmt.Sprintf("follow it then:  corpus-git logs %s %s -f", d.Project, d.ID.Short()),
+	}
 }
