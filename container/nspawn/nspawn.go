@@ -149,11 +149,31 @@ func (d Kind) pid(c container.Container) (int, error) {
 	if err != nil {
 		return 0, fault.New(fault.Failed, "", "%s: %w", d.pidFile(c), err)
 	}
-	args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	args, err := arguments(pid)
 	if err != nil || !bytes.Contains(args, []byte("--directory="+rootfs.Root(d.Store.Folder(c.Name))+"\x00")) {
 		return 0, nil // it has ended, and another process may have its PID
 	}
 	return pid, nil
+}
+
+// argumentTries is how often the arguments of a process are read that has none.
+const argumentTries = 100
+
+// arguments returns the arguments of a process as the kernel shows them. It shows none while the process becomes another program (execve(2)), which is waited for, nor for one that has
+// ended and was not reaped.
+func arguments(pid int) (args []byte, err error) {
+	for range argumentTries {
+		args, err = os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err != nil || len(args) > 0 {
+			break
+		}
+		stat, serr := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if _, rest, ok := bytes.Cut(stat, []byte(") ")); serr != nil || !ok || bytes.HasPrefix(rest, []byte("Z")) || bytes.HasPrefix(rest, []byte("X")) {
+			break
+		}
+		time.Sleep(system.Poll / 5)
+	}
+	return args, err
 }
 
 // Leader implements system.Kind.

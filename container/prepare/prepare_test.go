@@ -131,3 +131,11 @@ func TestOtherOptions(t *testing.T) {
 	require.NotContains(t, string(text), "secret")
 	require.NotContains(t, string(text), "another")
 }
+
+func TestVerbError(t *testing.T) {
+	err := VerbError(3, "error: app is assigned to the node box\n  hint: corpus-git node unassign app\n")
+	require.EqualError(t, err, "app is assigned to the node box")
+	require.Equal(t, fault.Refused, fault.KindOf(err))
+	require.Equal(t, "corpus-git node unassign app", fault.HintOf(err))
+	require.Equal(t, fault.Failed, fault.KindOf(VerbError(70, "")))
+}

@@ -272,7 +272,7 @@ func (p *Plan) node(ctx context.Context) (string, error) {
 	}
 	said.Reset()
 	if exit, err = p.Verb(ctx, argv, io.Discard, &said); err == nil && exit != 0 {
-		err = fault.New(fault.Failed, "", "%s", printable.Text(strings.TrimSpace(said.String())))
+		err = VerbError(exit, said.String())
 	}
 	return "added: " + target, err
 }
@@ -302,7 +302,7 @@ func (p *Plan) deploy(ctx context.Context) (string, error) {
 		var said bytes.Buffer
 		exit, err := p.Verb(ctx, []string{"node", "assign", p.Container.Name, name}, p.Out, &said)
 		if err == nil && exit != 0 {
-			err = fault.New(fault.Failed, "", "%s", printable.Text(strings.TrimSpace(said.String())))
+			err = VerbError(exit, said.String())
 		}
 		if err != nil {
 			return "", err

@@ -95,7 +95,7 @@ func (v Volumes) Set(ctx context.Context, folder string, was, size int64) error 
 	}
 	if err := v.tool(ctx, 0, "resize2fs", image(folder), fmt.Sprintf("%dK", size>>10)); err != nil {
 		if size < fi.Size() {
-			err = fault.New(fault.Refused, "", "the volume holds more than that: %w", err)
+			err = fault.New(fault.Refused, "", "the volume cannot be reduced to that: %w", err).WithHint("resize2fs -P %s  estimates how small it can be, in blocks", image(folder))
 		}
 		return err
 	}

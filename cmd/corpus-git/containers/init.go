@@ -23,7 +23,6 @@ import (
 	"corpus-git/container/prepare"
 	"corpus-git/container/rootfs"
 	"corpus-git/internal/fault"
-	"corpus-git/internal/printable"
 	"corpus-git/internal/vfs"
 )
 
@@ -222,7 +221,7 @@ func (m *containers) forget(ctx context.Context, mgr container.Manager, name, ho
 	var said strings.Builder
 	exit, err := m.Verb(ctx, []string{"node", "show", name}, io.Discard, &said)
 	if refused := fault.Refused.ExitCode(); err == nil && exit != 0 && exit != refused { // refused: there is no such node
-		err = fault.New(fault.Failed, "", "%s", printable.Text(strings.TrimSpace(said.String())))
+		err = prepare.VerbError(exit, said.String())
 	}
 	if err != nil {
 		return err
@@ -230,7 +229,7 @@ func (m *containers) forget(ctx context.Context, mgr container.Manager, name, ho
 	if exit == 0 {
 		exit, err := m.Verb(ctx, []string{"node", "remove", name, "--yes"}, io.Discard, &said)
 		if err == nil && exit != 0 {
-			err = fault.New(fault.Failed, "", "%s", strings.TrimSpace(said.String()))
+			err = prepare.VerbError(exit, said.String())
 		}
 		if err != nil {
 			return err
