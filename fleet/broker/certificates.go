@@ -17,14 +17,14 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// lifetime is that of certificates, in years.
-const lifetime = 20
+// lifetime is that of certificates, and skew how much the clock of a machine may be behind, in years.
+const lifetime, skew = 20, 1
 
 // subject returns what all certificates have in common.
 func subject(name string) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	return &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(lifetime, 0, 0), BasicConstraintsValid: true,
+		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().AddDate(-skew, 0, 0), NotAfter: time.Now().AddDate(lifetime, 0, 0), BasicConstraintsValid: true,
 	}, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"net"
 	"os"
 	"path/filepath"
@@ -241,4 +242,17 @@ func TestListOfAddresses(t *testing.T) {
 		_, err := Addresses(bad)
 		require.Equal(t, fault.Usage, fault.KindOf(err), strconv.Quote(bad))
 	}
+}
+
+// A machine whose clock is months behind accepts the certificates that were just made.
+func TestCertificatesForClocksThatAreBehind(t *testing.T) {
+	cert, _, err := newRoute("hub2.example.org")
+	require.NoError(t, err)
+	block, _ := pem.Decode(cert)
+	c, err := x509.ParseCertificate(block.Bytes)
+	require.NoError(t, err)
+	pool := x509.NewCertPool()
+	pool.AddCert(c)
+	_, err = c.Verify(x509.VerifyOptions{Roots: pool, DNSName: "hub2.example.org", CurrentTime: time.Now().AddDate(0, -6, 0)})
+	require.NoError(t, err)
 }
