@@ -335,32 +335,37 @@ func (r *Rollout) Fetch(ctx context.Context) error {
 	if err := r.save(); err != nil {
 		return err
 	}
-	var lines, names []string
+	var lines, names, reasons []string
+	said := "" // the last hint: many nodes have the same
 	for i, err := range errs {
-		if err != nil {
-			names = append(names, all[i].Name)
-			lines = append(lines, all[i].Name+": "+err.Error())
+		if err == nil {
+			continue
+		}
+		names, reasons = append(names, all[i].Name), append(reasons, all[i].Name+": "+err.Error())
+		lines = append(lines, reasons[len(reasons)-1])
+		if hint := fault.HintOf(err); hint != "" && hint != said {
+			lines, said = append(lines, "  hint: "+hint), hint
 		}
 	}
 	total := len(r.Plan.Nodes())
-	if len(lines) > 0 && (!r.AllowMissing || len(lines) == total || context.Cause(ctx) != nil) {
+	if len(names) > 0 && (!r.AllowMissing || len(names) == total || context.Cause(ctx) != nil) {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		r.Emit(event.Event{Kind: event.Failure, Status: event.Bad, Procedure: Procedure, Text: fmt.Sprintf("%d of %d nodes are not ready", len(lines), total), Lines: lines})
-		return fault.New(fault.Refused, "", "%d of %d nodes are not ready", len(lines), total).
+		r.Emit(event.Event{Kind: event.Failure, Status: event.Bad, Procedure: Procedure, Text: fmt.Sprintf("%d of %d nodes are not ready", len(names), total), Lines: lines})
+		return fault.New(fault.Refused, "", "%d of %d nodes are not ready", len(names), total).
 			WithHint("leave them out with  -o allow-missing  or  --allow-missing ; a node for longer with  corpus-git node drain NAME")
 	}
 	if err := r.leaderMissing(names); err != nil {
 		return err
 	}
-	if len(lines) > 0 {
-		if err := r.leaveOut(names, lines); err != nil {
+	if len(names) > 0 {
+		if err := r.leaveOut(names, reasons); err != nil {
 			return err
 		}
 		r.Emit(event.Event{Kind: event.Note, Text: "left out: " + list(names), Lines: lines})
 	}
-	text := fmt.Sprintf("%d ready after %s", total-len(lines), r.Now().Sub(begun).Round(100*time.Millisecond))
+	text := fmt.Sprintf("%d ready after %s", total-len(names), r.Now().Sub(begun).Round(100*time.Millisecond))
 	if len(r.Plan.Skipped) > 0 {
 		text += "; drained: " + strings.Join(r.Plan.Skipped, ", ")
 	}

@@ -78,9 +78,16 @@ func TestRolloutGoesStageByStage(t *testing.T) {
 
 func TestRolloutNeedsEveryNode(t *testing.T) {
 	p, k := plan(t, webs, "")
-	m := &machines{fetch: map[string]error{"web3": errors.New("no route"), "web5": errors.New("disk full")}}
+	old := fault.New(fault.Refused, "", "too old").WithHint("corpus-git node upgrade NAME")
+	m := &machines{fetch: map[string]error{"web3": errors.New("no route"), "web5": errors.New("disk full"), "web1": old, "web2": old}}
 	r, told := rollout(t, p, k, m)
 	err := r.Fetch(t.Context())
+	require.ErrorContains(t, err, "4 of 7 nodes are not ready")
+	require.Contains(t, (*told)[0], "web1: too old   hint: corpus-git node upgrade NAME web2: too old web3: no route web5: disk full", "each hint once")
+
+	m = &machines{fetch: map[string]error{"web3": errors.New("no route"), "web5": errors.New("disk full")}}
+	r, told = rollout(t, p, k, m)
+	err = r.Fetch(t.Context())
 	require.Equal(t, fault.Refused, fault.KindOf(err))
 	require.ErrorContains(t, err, "2 of 7 nodes are not ready")
 	require.Contains(t, (*told)[0], "web3: no route web5: disk full")
@@ -88,6 +95,20 @@ func TestRolloutNeedsEveryNode(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, m.asked, "back web1", "it need not wait any more")
 	require.NotContains(t, m.asked, "back web3")
+
+	m = &machines{fetch: map[string]error{"web1": old, "web3": errors.New("no route")}}
+	r, told = rollout(t, p, k, m)
+	r.AllowMissing = true
+	require.NoError(t, r.Fetch(t.Context()))
+	require.Contains(t, (*told)[0], "left out: web1, web3")
+	require.Contains(t, (*told)[1], "5 ready after")
+	left := map[string]string{}
+	for _, n := range progress(t, r).Nodes {
+		if n.State == fleet.Missing {
+			left[n.Name] = n.Reason
+		}
+	}
+	require.Equal(t, map[string]string{"web1": "web1: too old", "web3": "web3: no route"}, left)
 
 	m = &machines{fetch: map[string]error{"web3": errors.New("no route")}}
 	r, told = rollout(t, p, k, m)
