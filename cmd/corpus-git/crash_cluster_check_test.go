@@ -233,7 +233,7 @@ func (c *crashedCluster) same() {
 			return
 		}
 		switch took := time.Since(begun); {
-		case took > 90*time.Second:
+		case took > 45*time.Second: // less than the minute after which a hub sends what nobody waited for
 			c.fail("%s", different)
 		case took > 5*time.Second && !told:
 			c.note("%s", different)

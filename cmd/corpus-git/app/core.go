@@ -321,6 +321,7 @@ func (c *core) ended(rec project.Record) {
 	if c.onEnd != nil {
 		c.onEnd(rec)
 	}
+	c.lead.Share(rec.Project) // nobody may wait for the result: its client has gone, or another hub led when it began
 }
 
 // close closes everything in reverse order. Deployments must have ended.
