@@ -128,7 +128,7 @@ func (s *Source) files(ctx context.Context, scope Scope) error {
 		return err
 	}
 	for _, name := range names {
-		if !scope.All {
+		if !scope.All && t.find(events).kids[eventsDir] != nil { // before the first deployment there is none
 			if err := t.walk(ctx, events+"/"+name, all); err != nil {
 				return err
 			}

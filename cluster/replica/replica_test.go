@@ -268,6 +268,21 @@ func TestScope(t *testing.T) {
 	require.NoFileExists(t, place(b, "projects/p/git/project.git/HEAD"))
 }
 
+// A scope with a project that does not exist captures nothing, also on a hub that has deployed nothing and has no folder of events.
+func TestAProjectThatDoesNotExist(t *testing.T) {
+	f := hub(t, vfs.OS{}, t.TempDir())
+	s, err := replica.NewSource(t.Context(), f)
+	require.NoError(t, err)
+	capture(t, s, replica.Scope{All: true})
+	for range 3 {
+		b := replica.NewBatch(&bytes.Buffer{})
+		c, err := s.Capture(t.Context(), replica.Scope{Projects: []string{"list"}}, b)
+		require.NoError(t, err)
+		require.Zero(t, b.Records)
+		c.Done()
+	}
+}
+
 // A batch names no file that hubs do not have in common.
 func TestForeignNamesAreRefused(t *testing.T) {
 	a, b := hub(t, vfs.OS{}, t.TempDir()), hub(t, vfs.OS{}, t.TempDir())
