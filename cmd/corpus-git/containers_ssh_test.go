@@ -129,7 +129,7 @@ func TestContainerNodeSSH(t *testing.T) {
 printf '#!/usr/sbin/nft -f\nflush ruleset\ntable inet operator { }\n' >/etc/nftables.conf; systemctl enable -q nftables; systemctl restart nftables ssh`, strings.TrimSpace(string(operator)))
 	var address string
 	for line := range strings.Lines(k.run("show", machine)) {
-		if a, ok := strings.CutPrefix(line, "address"); ok {
+		if a, ok := strings.CutPrefix(line, "address"); ok && address == "" { // the first is that of IPv4, at which its services below listen
 			address, _, _ = strings.Cut(strings.TrimSpace(a), "/")
 		}
 	}
