@@ -34,12 +34,11 @@ import (
 )
 
 // manyAgents is how many agents benchAgents connects; CORPUS_GIT_BENCH_AGENTS changes it. agentStages is in how many stages they are deployed,
-// agentPushes how often, and agentsQuiet how long the hub is watched while nothing happens.
+// and agentPushes how often, if -rounds does not say it.
 const (
 	manyAgents  = 1000
 	agentStages = 4
 	agentPushes = 5
-	agentsQuiet = 60 * time.Second
 )
 
 // benchAgents connects agents to a hub, and pushes to a project that is on all of them. The hub is the program; the agents are the real client of package fleet/agent and the real session of
@@ -145,7 +144,7 @@ func (l *lab) agents(overNATS bool) error {
 	if err != nil {
 		return err
 	}
-	time.Sleep(agentsQuiet)
+	time.Sleep(l.quiet)
 	if in, err = cpuTime(pid); err != nil {
 		return err
 	}
@@ -158,7 +157,7 @@ func (l *lab) agents(overNATS bool) error {
 		fmt.Printf("NATS server: memory %s, %.2f s of processor time since its start\n", mib(of), idle.Seconds())
 	}
 	with, _ := treeMemory(pid)
-	fmt.Printf("hub: memory %s alone, %s with them, %.0f KiB each; %.2f %% of a core while nothing happens\n", mib(alone), mib(with), float64(with-alone)/float64(n)/1024, 100*(in-used).Seconds()/agentsQuiet.Seconds())
+	fmt.Printf("hub: memory %s alone, %s with them, %.0f KiB each; %.2f %% of a core while nothing happens\n", mib(alone), mib(with), float64(with-alone)/float64(n)/1024, 100*(in-used).Seconds()/l.quiet.Seconds())
 	return l.pushToAgents(base, pid, n, c)
 }
 
@@ -305,7 +304,7 @@ func (l *lab) pushToAgents(base string, pid, n int, c *crowd) error {
 		return err
 	}
 	var all, hubs, own []time.Duration
-	for i := range agentPushes + 1 {
+	for i := range l.roundsOr(agentPushes) + 1 {
 		if err := errors.Join(writeFile(filepath.Join(work, "page"), fmt.Sprint(i), 0o644), l.commitAll(work)); err != nil {
 			return err
 		}

@@ -28,6 +28,8 @@ func main() {
 	flag.StringVar(&l.packs, "packs", "", "what the benchmark pack ingests: `names` of packs, or of repositories that have one pack, with commas between; and of which repositories checkout and onefile check the newest trees out")
 	flag.StringVar(&l.profile, "profile", "", "write a CPU profile of the last ingestion to this `file`")
 	flag.BoolVar(&l.verify, "verify", false, "have git verify-pack and git fsck --strict check what the benchmark pack wrote, once for each pack")
+	flag.IntVar(&l.rounds, "rounds", 0, "how many rounds the benchmarks agents, agentsnats and nodes measure, in place of their own `number`")
+	flag.DurationVar(&l.quiet, "quiet", time.Minute, "how long the benchmarks agents and agentsnats watch a hub to which nothing happens")
 	flag.Parse()
 	names := flag.Args()
 	if len(names) == 0 {
@@ -56,6 +58,17 @@ type lab struct {
 	// packs, profile and verify are flags of the benchmark pack; packs, of checkout and onefile, too.
 	packs, profile string
 	verify         bool
+	// rounds and quiet are flags of the benchmarks agents, agentsnats and nodes; rounds is 0 for their own.
+	rounds int
+	quiet  time.Duration
+}
+
+// roundsOr returns the number of rounds: the flag, or own where it is not set.
+func (l *lab) roundsOr(own int) int {
+	if l.rounds > 0 {
+		return l.rounds
+	}
+	return own
 }
 
 func measure(name string, l lab, run func(*lab) error) error {

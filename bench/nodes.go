@@ -39,6 +39,7 @@ func benchNodes(l *lab) error {
 	if n, err := fmt.Sscanf(size, "%dx%dx%d", &r.nodes, &files, &pushes); n != 3 || err != nil || r.nodes < 1 || files < 100 || pushes < 1 {
 		return fmt.Errorf("CORPUS_GIT_BENCH_NODES=%s is not <nodes>x<files>x<pushes>, such as %s", size, nodesSize)
 	}
+	pushes = l.roundsOr(pushes)
 	if err := l.buildWithKey(); err != nil {
 		return err
 	}
