@@ -103,32 +103,84 @@ func Hidden(seen map[string]string, key string) string {
 	return ""
 }
 
+// knownFacts are the facts of all nodes at a revision of the table.
+type knownFacts struct {
+	revision int64
+	list     []fact
+}
+
+// fact is one fact: key is its whole key.
+type fact struct{ node, key, value string }
+
+// factsBelow returns the facts whose keys begin with a prefix.
+func (s *Store) factsBelow(ctx context.Context, prefix string) (out []fact, err error) {
+	list, err := s.List(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	out = make([]fact, len(list))
+	for i, e := range list {
+		node, _, _ := strings.Cut(e.Key[len(Nodes):], "/")
+		out[i] = fact{node, e.Key, e.Value}
+	}
+	return out, nil
+}
+
+// allFacts returns the facts of all nodes: a deployment reads them several times, and with many nodes that takes long. The caller does not change them.
+func (s *Store) allFacts(ctx context.Context) ([]fact, error) {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	// The revision first: what changes after it is read again.
+	revision, err := s.Revision(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s.known.list == nil || s.known.revision != revision {
+		list, err := s.factsBelow(ctx, Nodes)
+		if err != nil {
+			return nil, err
+		}
+		s.known = knownFacts{revision, list}
+	}
+	return s.known.list, nil
+}
+
 // facts adds to the values that a project sees the facts of its nodes, or, if they are longer than 256 KiB, only why they are not there.
 func (s *Store) facts(ctx context.Context, nodes []string, to map[string]string) error {
-	prefixes, of := make([]string, len(nodes)), map[string]bool{}
-	for i, node := range nodes {
-		prefixes[i], of[node] = factsOf(node), true
+	of := make(map[string]bool, len(nodes))
+	for _, node := range nodes {
+		of[node] = true
 	}
+	var list []fact
 	if len(nodes) > manyNodes {
-		prefixes = []string{Nodes}
-	}
-	out, size := map[string]string{}, 0
-	for _, prefix := range prefixes {
-		list, err := s.List(ctx, prefix)
+		all, err := s.allFacts(ctx)
 		if err != nil {
 			return err
 		}
-		for _, e := range list {
-			if node, _, _ := strings.Cut(e.Key[len(Nodes):], "/"); !of[node] {
-				continue
+		list = all
+	} else {
+		for _, node := range nodes {
+			own, err := s.factsBelow(ctx, factsOf(node))
+			if err != nil {
+				return err
 			}
-			if size += len(e.Key) + len(e.Value); size > maxFactsSeen {
-				to[hidden] = fmt.Sprintf("the facts of the %d nodes of the project are longer than %d KiB, so its steps cannot read them", len(nodes), maxFactsSeen>>10)
-				return nil
-			}
-			out[e.Key] = e.Value
+			list = append(list, own...)
 		}
 	}
-	maps.Copy(to, out)
+	size := 0
+	for _, f := range list {
+		if !of[f.node] {
+			continue
+		}
+		if size += len(f.key) + len(f.value); size > maxFactsSeen {
+			to[hidden] = fmt.Sprintf("the facts of the %d nodes of the project are longer than %d KiB, so its steps cannot read them", len(nodes), maxFactsSeen>>10)
+			return nil
+		}
+	}
+	for _, f := range list {
+		if of[f.node] {
+			to[f.key] = f.value
+		}
+	}
 	return nil
 }

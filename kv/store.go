@@ -56,6 +56,10 @@ type Store struct {
 	mu sync.Mutex
 	// changed is closed, and created again, at each change.
 	changed chan struct{}
+
+	// reading is held with known, the facts of all nodes as they were when they were last read.
+	reading sync.Mutex
+	known   knownFacts
 }
 
 // Open prepares the table.
