@@ -30,7 +30,8 @@ type madePack struct {
 
 // write writes the pack.
 func (p *madePack) write(w io.Writer) error {
-	n, err := io.Copy(w, io.NewSectionReader(p.file, 0, p.Bytes))
+	const most = 32 << 10 // as io.Copy; most packs are small, and go to many
+	n, err := io.CopyBuffer(struct{ io.Writer }{w}, io.NewSectionReader(p.file, 0, p.Bytes), make([]byte, min(p.Bytes, most)))
 	if err == nil && n != p.Bytes {
 		err = fmt.Errorf("a pack of %d bytes is %d bytes long now", p.Bytes, n)
 	}

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -37,9 +38,13 @@ type Node struct {
 	Program string
 	// Root is the root there, "" for the program's default.
 	Root string
+	// Project is whose commits there are asked for at the beginning of a session: the answer comes with that of the key. "" asks when a bundle is sent.
+	Project project.Name
 
 	key  string
 	conn *conn
+	// tips is what the machine has of Project, as it said in this session or as follows from what it took; nil if that is not known.
+	tips *bundle.Tips
 }
 
 // Open begins a session, once: then the program is installed, and a server or an agent owns the state, so that what is deployed outlives
@@ -54,6 +59,7 @@ func (n *Node) Open(ctx context.Context, key string) (sent int64, err error) {
 
 // connect begins a new session, and installs the program if it is missing.
 func (n *Node) connect(ctx context.Context) (sent int64, err error) {
+	n.tips = nil
 	if n.Dial != nil {
 		if n.conn, err = n.attach(ctx); err != nil {
 			return 0, err
@@ -87,8 +93,31 @@ func (n *Node) connect(ctx context.Context) (sent int64, err error) {
 	if n.key == "" {
 		return sent, nil
 	}
-	_, err = n.ask(ctx, Request{Trust: n.key})
-	return sent, err
+	if n.Project == "" {
+		_, err = n.ask(ctx, Request{Trust: n.key})
+		return sent, err
+	}
+	// Two requests at once: the machine reads one after the other.
+	none := func(Frame) error { return nil }
+	_, trusted := n.follow(ctx, []Request{{Trust: n.key}, {Tips: n.Project}}, nil, none)
+	if n.conn == nil {
+		return sent, trusted
+	}
+	switch f, err := n.follow(ctx, nil, nil, none); {
+	case n.conn == nil:
+		return sent, cmp.Or(trusted, err)
+	case err == nil:
+		n.tips = tipsOf(f) // else it is asked again, where the answer is needed
+	}
+	return sent, trusted
+}
+
+// tipsOf returns the tips of a response.
+func tipsOf(f Frame) *bundle.Tips {
+	if f.Tips == nil {
+		return &bundle.Tips{}
+	}
+	return f.Tips
 }
 
 // Close ends the session; the connection stays for the next one until Host.Close. Idempotent.
@@ -263,7 +292,7 @@ func (n *Node) Upgrade(ctx context.Context, write func(context.Context, io.Write
 			return err
 		}
 	}
-	_, err := n.follow(ctx, Request{Upgrade: true}, write, func(Frame) error { return nil })
+	_, err := n.follow(ctx, []Request{{Upgrade: true}}, write, func(Frame) error { return nil })
 	return err
 }
 
@@ -301,15 +330,15 @@ func (c *conn) decode(in io.Reader) error {
 
 // ask sends a request and reads its response, of one frame.
 func (n *Node) ask(ctx context.Context, q Request) (Frame, error) {
-	return n.follow(ctx, q, nil, func(Frame) error { return nil })
+	return n.follow(ctx, []Request{q}, nil, func(Frame) error { return nil })
 }
 
-// follow sends a request, with what follows it, and passes on each frame of the response but the last, which it returns. If the session has
-// already ended, the caller begins a new one.
-func (n *Node) follow(ctx context.Context, q Request, body func(context.Context, io.Writer) error, show func(Frame) error) (Frame, error) {
+// follow sends requests, with what follows the last, and passes on each frame of the response to the first but the last frame, which it returns. The responses to the others are read by calls without requests. If
+// the session has already ended, the caller begins a new one.
+func (n *Node) follow(ctx context.Context, requests []Request, body func(context.Context, io.Writer) error, show func(Frame) error) (Frame, error) {
 	c := n.conn
 	fail := func(err error) (Frame, error) {
-		n.conn = nil
+		n.conn, n.tips = nil, nil
 		if err != nil {
 			c.stop(err)
 		}
@@ -318,9 +347,18 @@ func (n *Node) follow(ctx context.Context, q Request, body func(context.Context,
 	leave := context.AfterFunc(ctx, func() { c.stop(context.Cause(ctx)) })
 	defer leave()
 	go func() {
-		err := json.NewEncoder(c.in).Encode(q)
-		if err == nil && body != nil {
-			err = body(ctx, c.in)
+		var text bytes.Buffer
+		enc := json.NewEncoder(&text)
+		var err error
+		for _, q := range requests {
+			err = errors.Join(err, enc.Encode(q))
+		}
+		switch {
+		case err != nil:
+		case body != nil:
+			err = body(ctx, &begun{c.in, text.Bytes()})
+		case len(requests) > 0:
+			_, err = c.in.Write(text.Bytes())
 		}
 		if err != nil && !ended(err) && !errors.Is(err, io.EOF) {
 			c.stop(err)
@@ -328,7 +366,7 @@ func (n *Node) follow(ctx context.Context, q Request, body func(context.Context,
 	}()
 	for f := range c.frames {
 		if f.Error != nil {
-			if q.Apply != nil || q.Upgrade {
+			if body != nil {
 				_, _ = fail(nil) // the unread part of the bundle is still being sent
 			}
 			return f, f.Error.fault(n.Host.Target)
@@ -341,6 +379,23 @@ func (n *Node) follow(ctx context.Context, q Request, body func(context.Context,
 		}
 	}
 	return fail(nil)
+}
+
+// begun writes a request together with the first that follows it.
+type begun struct {
+	w       io.Writer
+	request []byte
+}
+
+// Write implements io.Writer.
+func (b *begun) Write(p []byte) (int, error) {
+	if b.request == nil {
+		return b.w.Write(p)
+	}
+	all := append(b.request, p...)
+	b.request = nil
+	n, err := b.w.Write(all)
+	return max(0, n-(len(all)-len(p))), err
 }
 
 // fault is the error of another machine.
@@ -357,8 +412,9 @@ func (f *Failure) fault(where string) error {
 type Apply struct {
 	// Send writes the bundle. It is called again for each connection; have is what the machine has then.
 	Send func(ctx context.Context, have bundle.Tips, w io.Writer) error
-	// Project is the bundle's project.
+	// Project is the bundle's project. Brings is what the machine has of it once it has taken the bundle.
 	Project project.Name
+	Brings  bundle.Tips
 	// StoreOnly deploys nothing, Hold begins and waits: see ApplyRequest.
 	StoreOnly, Hold bool
 	// Show is called with each event once, in order.
@@ -452,15 +508,16 @@ func (n *Node) applyOnce(ctx context.Context, a Apply, seq *uint64) (last Frame,
 			return last, err
 		}
 	}
-	f, err := n.ask(ctx, Request{Tips: a.Project})
-	if err != nil {
-		return last, err
+	if n.tips == nil || a.Project != n.Project {
+		f, err := n.ask(ctx, Request{Tips: a.Project})
+		if err != nil {
+			return last, err
+		}
+		n.tips = tipsOf(f)
 	}
-	var have bundle.Tips
-	if f.Tips != nil {
-		have = *f.Tips
-	}
-	_, err = n.follow(ctx, Request{Apply: &ApplyRequest{StoreOnly: a.StoreOnly, Hold: a.Hold, After: *seq}},
+	have := *n.tips
+	n.tips = nil
+	_, err = n.follow(ctx, []Request{{Apply: &ApplyRequest{StoreOnly: a.StoreOnly, Hold: a.Hold, After: *seq}}},
 		func(ctx context.Context, w io.Writer) error { return a.Send(ctx, have, w) },
 		func(f Frame) error {
 			if f.Result != nil {
@@ -477,6 +534,9 @@ func (n *Node) applyOnce(ctx context.Context, a Apply, seq *uint64) (last Frame,
 			}
 			return a.Show(*f.Event)
 		})
+	if err == nil && a.Hold && last.Result == nil {
+		n.tips = &a.Brings // it waits, with all that the bundle has
+	}
 	if last.Result != nil {
 		return last, nil // regardless of what happened to the connection then
 	}

@@ -25,7 +25,7 @@ func (r *machines) Converge(ctx context.Context, n fleet.Node, o fleet.Order, ru
 	}
 	defer free()
 	failed := func(err error) (fleet.Outcome, error) { return out, fault.New(fault.Failed, "", "%w", err) }
-	node, err := r.node(ctx, n)
+	node, err := r.node(ctx, n, o.Deployment.Project)
 	if err != nil {
 		return failed(err)
 	}

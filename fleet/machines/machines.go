@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,8 +33,8 @@ import (
 type Bundles interface {
 	// Release returns what a deployment of given commits pins.
 	Release(ctx context.Context, name project.Name, code, pillar project.Commit) (bundle.Release, error)
-	// Part returns the part of a commit of the pillar that a node sees.
-	Part(ctx context.Context, name project.Name, pillar project.Commit, m fleet.Member) (project.Commit, error)
+	// Part returns the part of a commit of the pillar that a node sees. own reports that it depends on the node's name: otherwise it is the same for all nodes with the same roles.
+	Part(ctx context.Context, name project.Name, pillar project.Commit, m fleet.Member) (part project.Commit, own bool, err error)
 	// Write signs and writes a bundle for a machine that has some commits. packs keeps its packs for others.
 	Write(ctx context.Context, m bundle.Manifest, have []project.Commit, packs *bundle.Packs, w io.Writer) (bundle.Manifest, error)
 	// Key returns the public key that signs.
@@ -90,7 +91,7 @@ func (f *Fleet) NodeOf(ctx context.Context, of project.Name, needed bool) (node 
 
 // Rollout prepares the deployment of a plan; with a nil plan, its rollback. This program is read once for all nodes.
 func (f *Fleet) Rollout(d project.Deployment, p *fleet.Plan, known map[string]fleet.Node) *fleet.Rollout {
-	m := &machines{Fleet: f, bundles: sync.OnceValue(f.Bundles), release: sync.OnceValues(thisProgram), by: map[string]*remote.Node{}, parts: map[string]project.Commit{}}
+	m := &machines{Fleet: f, bundles: sync.OnceValue(f.Bundles), release: sync.OnceValues(thisProgram), by: map[string]*remote.Node{}, parts: map[string]project.Commit{}, shared: map[string]project.Commit{}}
 	r := &fleet.Rollout{
 		Plan: p, Known: known, Nodes: m, Order: fleet.Order{Deployment: d}, Path: f.State.Rollout(string(d.ID)), FS: vfs.OS{}, Now: time.Now, Elect: f.Elect,
 	}
@@ -149,7 +150,7 @@ type machines struct {
 	*Fleet
 	// bundles is Fleet.Bundles, asked once.
 	bundles func() Bundles
-	// release is this program, read once for all nodes.
+	// release is this program, read once for all nodes that need it.
 	release func() (remote.Release, error)
 	// packs are those of the rollout: most nodes lack the same.
 	packs bundle.Packs
@@ -157,9 +158,9 @@ type machines struct {
 	end func()
 	mu  sync.Mutex
 	by  map[string]*remote.Node
-	// pins is what the deployment pins, with the whole pillar; parts are the parts of that by the names of nodes.
-	pins  *bundle.Release
-	parts map[string]project.Commit
+	// pins is what the deployment pins, with the whole pillar; parts are the parts of that by the names of nodes, and shared by their roles.
+	pins          *bundle.Release
+	parts, shared map[string]project.Commit
 	// keysDigest is the digest of keys.
 	keys       json.RawMessage
 	keysDigest string
@@ -176,24 +177,25 @@ func thisProgram() (remote.Release, error) {
 // nodeTimeout is how long an unreachable node is retried.
 const nodeTimeout = 2 * time.Minute
 
-// node connects to a node and installs the program there if needed, once.
-func (r *machines) node(ctx context.Context, n fleet.Node) (*remote.Node, error) {
+// node connects to a node, to deploy a project, and installs the program there if needed, once.
+func (r *machines) node(ctx context.Context, n fleet.Node, of project.Name) (*remote.Node, error) {
 	r.mu.Lock()
 	known := r.by[n.Name]
 	r.mu.Unlock()
 	if known != nil {
 		return known, nil
 	}
-	release, err := r.release()
-	if err != nil {
-		return nil, err
-	}
 	key, err := r.bundles().Key()
 	if err != nil {
 		return nil, err
 	}
 	out := r.reach(n)
-	out.Release = release
+	out.Project = of
+	if !n.Agent {
+		if out.Release, err = r.release(); err != nil {
+			return nil, err
+		}
+	}
 	if _, err := out.Open(ctx, key); err != nil {
 		return nil, err
 	}
@@ -268,29 +270,36 @@ func (r *machines) pinned(ctx context.Context, o fleet.Order) (bundle.Release, e
 	d := o.Deployment
 	r.mu.Lock()
 	pins := r.pins
+	roles := strings.Join(o.Node.Roles, " ")
 	part, ok := r.parts[o.Node.Name]
+	if !ok {
+		part, ok = r.shared[roles]
+	}
 	r.mu.Unlock()
 	var err error
+	own := true
 	if pins == nil {
 		rel, rerr := r.bundles().Release(ctx, d.Project, d.Code, d.Pillar)
 		pins, err = &rel, rerr
 	}
 	if err == nil && d.Pillar != "" && !ok {
-		part, err = r.bundles().Part(ctx, d.Project, d.Pillar, o.Node)
+		part, own, err = r.bundles().Part(ctx, d.Project, d.Pillar, o.Node)
 	}
 	if err != nil {
 		return bundle.Release{}, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.pins, r.parts[o.Node.Name] = pins, part
+	if r.pins, r.parts[o.Node.Name] = pins, part; !own {
+		r.shared[roles] = part
+	}
 	rel := *pins
 	rel.Pillar = part
 	return rel, nil
 }
 
 func (r *machines) apply(ctx context.Context, n fleet.Node, o fleet.Order, how remote.Apply, change func(*bundle.Manifest)) (remote.Frame, error) {
-	node, err := r.node(ctx, n)
+	node, err := r.node(ctx, n, o.Deployment.Project)
 	if err != nil {
 		return remote.Frame{}, err
 	}
@@ -302,6 +311,10 @@ func (r *machines) apply(ctx context.Context, n fleet.Node, o fleet.Order, how r
 		change(&m)
 	}
 	how.Project, how.ReconnectFor = o.Deployment.Project, nodeTimeout
+	how.Brings = bundle.Tips{Code: []project.Commit{m.Release.Code}, KV: m.KVDigest}
+	if m.Release.Pillar != "" {
+		how.Brings.Pillar = []project.Commit{m.Release.Pillar}
+	}
 	how.Send = func(ctx context.Context, have bundle.Tips, w io.Writer) error {
 		m := m
 		if m.KVDigest == have.KV || m.Restore != "" {
@@ -326,7 +339,7 @@ func (r *machines) lost(n fleet.Node, o fleet.Order) func(err error, again time.
 
 // Fetch implements fleet.Nodes.
 func (r *machines) Fetch(ctx context.Context, n fleet.Node, o fleet.Order) error {
-	if _, err := r.node(ctx, n); err != nil {
+	if _, err := r.node(ctx, n, o.Deployment.Project); err != nil {
 		return err
 	}
 	f, err := r.apply(ctx, n, o, remote.Apply{Hold: true}, nil)
@@ -356,7 +369,7 @@ func (r *machines) Apply(ctx context.Context, n fleet.Node, o fleet.Order, show 
 
 // Check implements fleet.Nodes.
 func (r *machines) Check(ctx context.Context, n fleet.Node, o fleet.Order) (string, error) {
-	node, err := r.node(ctx, n)
+	node, err := r.node(ctx, n, o.Deployment.Project)
 	if err != nil {
 		return "", err
 	}
@@ -374,7 +387,7 @@ func (r *machines) Check(ctx context.Context, n fleet.Node, o fleet.Order) (stri
 
 // Back implements fleet.Nodes.
 func (r *machines) Back(ctx context.Context, n fleet.Node, o fleet.Order) (string, error) {
-	node, err := r.node(ctx, n)
+	node, err := r.node(ctx, n, o.Deployment.Project)
 	if err == nil {
 		var lease int64
 		if lease, err = r.lease(ctx); err != nil {

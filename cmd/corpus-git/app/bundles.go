@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -53,8 +54,9 @@ func (b bundles) Promote(ctx context.Context, q local.Promotion) (project.Deploy
 }
 
 // Part implements machines.Bundles.
-func (b bundles) Part(ctx context.Context, name project.Name, pillar project.Commit, m fleet.Member) (project.Commit, error) {
-	return b.c.repos.Open(name, project.PillarRepo).Part(ctx, pillar, func(path string) receive.Share {
+func (b bundles) Part(ctx context.Context, name project.Name, pillar project.Commit, m fleet.Member) (part project.Commit, own bool, err error) {
+	part, err = b.c.repos.Open(name, project.PillarRepo).Part(ctx, pillar, func(path string) receive.Share {
+		own = own || strings.HasPrefix(path, fleet.NodesDir+"/")
 		switch whole, below := m.Includes(path); {
 		case whole:
 			return receive.Whole
@@ -63,6 +65,7 @@ func (b bundles) Part(ctx context.Context, name project.Name, pillar project.Com
 		}
 		return receive.None
 	})
+	return part, own, err
 }
 
 // bundled adapts a repository to package bundle/local.
