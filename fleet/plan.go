@@ -46,11 +46,20 @@ func Names(members []Member) []string {
 }
 
 // Nodes returns all nodes of the plan, in the order of their stages.
-func (p *Plan) Nodes() (out []Member) {
+func (p *Plan) Nodes() []Member {
+	out := make([]Member, 0, p.count())
 	for _, s := range p.Stages {
 		out = append(out, s.Nodes...)
 	}
 	return out
+}
+
+// count returns how many nodes Nodes returns.
+func (p *Plan) count() (n int) {
+	for _, s := range p.Stages {
+		n += len(s.Nodes)
+	}
+	return n
 }
 
 // Batches returns nodes of a stage in the groups that are completed one after the other: the canaries, then the batches of rolling.

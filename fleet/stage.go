@@ -73,8 +73,10 @@ func (r *Rollout) waited(ctx context.Context, i int, anew bool) (err error) {
 
 // failed returns the names of the given nodes that failed.
 func (r *Rollout) failed(nodes []Member) (names []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, m := range nodes {
-		if r.node(m.Name).State == NodeFailed {
+		if r.p.node(m.Name).State == NodeFailed {
 			names = append(names, m.Name)
 		}
 	}
@@ -383,7 +385,7 @@ func (r *Rollout) apply(ctx context.Context, s PlanStage, m Member) error {
 		r.Emit(r.failureMessage(m, n, took, out, first, err))
 		return nil
 	}
-	e := event.Event{Kind: event.StepDone, Status: event.OK, Procedure: Procedure, Step: m.Name, N: n, Of: len(r.Plan.Nodes()), Duration: took, Text: "live"}
+	e := event.Event{Kind: event.StepDone, Status: event.OK, Procedure: Procedure, Step: m.Name, N: n, Of: r.Plan.count(), Duration: took, Text: "live"}
 	if s.Settle > 0 {
 		e.Text = fmt.Sprintf("live, settled in run %d", run)
 	}
@@ -404,7 +406,7 @@ func exportsOf(out Outcome) map[string]json.RawMessage {
 
 // failureMessage returns the message to the pusher about a node that failed.
 func (r *Rollout) failureMessage(m Member, n int, took time.Duration, out Outcome, first event.Event, err error) event.Event {
-	of := len(r.Plan.Nodes())
+	of := r.Plan.count()
 	e := event.Event{Kind: event.Failure, Status: event.Bad, Procedure: Procedure, Step: m.Name, N: n, Of: of, Duration: took, Text: fmt.Sprintf("%d/%d %s  %s", n, of, m.Name, err)}
 	if first.Text != "" {
 		e.Lines = append([]string{first.Text}, first.Lines...)
