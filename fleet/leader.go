@@ -85,3 +85,23 @@ func (b Batch) Into(cfg *py.Dict) {
 	}
 	data.SetStr("rollout", py.NewDict("stage", b.Stage, "nodes", py.NewList(names...)))
 }
+
+// leaderReplaced refuses a retry on nodes that would run the leader's steps nowhere: the rollout is not live on its leader, which is drained, so another
+// node leads, and may be one on which the rollout is live.
+func (p *Progress) leaderReplaced(nodes []string, drained func(name string) bool) error {
+	if p.Leader == "" || !slices.Contains(nodes, p.Leader) || !drained(p.Leader) {
+		return nil
+	}
+	for _, name := range p.Plan.Leads {
+		if slices.Contains(nodes, name) || drained(name) {
+			continue
+		}
+		hint := "corpus-git deploy " + string(p.Deployment.Project)
+		if p.State != Live {
+			hint = "push again"
+		}
+		return fault.New(fault.Refused, "rollout retry", "the steps of the leader did not run: it was %s, which is drained or removed, and %s, where %s is live already, may lead now", p.Leader, name, p.Deployment.Code.Short()).
+			WithHint("%s  runs them on the next leader", hint)
+	}
+	return nil
+}

@@ -115,8 +115,8 @@ func (p *Progress) NotLive() (names []string) {
 	return names
 }
 
-// Retry returns the deployment for the nodes on which the rollout's is not live, and on those that were drained; an error if it is running, or nothing is left to
-// do. drained reports which nodes are drained now.
+// Retry returns the deployment for the nodes on which the rollout's is not live, and on those that were drained; an error if it is running, if nothing is left to
+// do, or if the leader's steps would run nowhere. drained reports which nodes are drained now, or removed.
 func (p *Progress) Retry(drained func(name string) bool) (project.Deployment, error) {
 	was := p.Deployment
 	nodes := p.NotLive()
@@ -133,6 +133,9 @@ func (p *Progress) Retry(drained func(name string) bool) (project.Deployment, er
 		return was, fault.New(fault.Refused, "rollout retry", "the rollout %s has not ended", was.ID.Short()).WithHint("corpus-git rollout show %s", was.Project)
 	case len(nodes) == 0:
 		return was, fault.New(fault.Refused, "rollout retry", "%s is live on %s", was.Code.Short(), live)
+	}
+	if err := p.leaderReplaced(nodes, drained); err != nil {
+		return was, err
 	}
 	for _, s := range was.Set {
 		if s.Secret && s.Value == "" {
