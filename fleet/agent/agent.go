@@ -53,6 +53,9 @@ type Agent struct {
 	conn *ssh.Client
 	gone <-chan struct{} // closed when conn has ended
 	nats *nats.Conn
+
+	// unfit are the addresses of hubs that respond, and did not take this agent, in a row: others are tried first. Run alone uses it.
+	unfit []string
 }
 
 const (
@@ -67,25 +70,31 @@ const (
 	user    = "agent"
 )
 
-// dialAny connects to the first of the hubs that responds.
-func (a *Agent) dialAny(ctx context.Context) (c *ssh.Client, err error) {
-	for _, at := range append([]string{a.Hub.Address}, a.Hub.Others...) {
+// dialAny connects to the first of the hubs that responds, of those in not only if all are.
+func (a *Agent) dialAny(ctx context.Context, not []string) (c *ssh.Client, at string, err error) {
+	all := append([]string{a.Hub.Address}, a.Hub.Others...)
+	left := slices.DeleteFunc(slices.Clone(all), func(at string) bool { return slices.Contains(not, at) })
+	if len(left) == 0 {
+		left = all
+	}
+	for _, at := range left {
 		hub := a.Hub
 		hub.Address = at
 		var one error
 		if c, one = Dial(ctx, hub, a.Key); one == nil {
 			a.Log.Info().Str("hub", at).Str("node", hub.Node).Msg("connected to the hub")
-			return c, nil
+			return c, at, nil
 		}
 		err = errors.Join(err, one)
 		if fault.KindOf(one) == fault.Refused || ctx.Err() != nil {
 			break // one that responds speaks for all
 		}
 	}
-	return nil, err
+	return nil, "", err
 }
 
-// Dial connects to the ssh server of a hub; only the hub's key is accepted.
+// Dial connects to the ssh server of a hub; only the hub's key is accepted. An error is fault.Busy if the hub does not respond, or ends the connection without
+// a word, fault.Refused if it has another key, or does not know this one.
 func Dial(ctx context.Context, hub Hub, key ssh.Signer) (*ssh.Client, error) {
 	want, _, _, _, err := ssh.ParseAuthorizedKey([]byte(hub.HostKey))
 	if err != nil {
@@ -104,7 +113,11 @@ func Dial(ctx context.Context, hub Hub, key ssh.Signer) (*ssh.Client, error) {
 	c, chans, reqs, err := ssh.NewClientConn(nc, hub.Address, cfg)
 	if err != nil {
 		_ = nc.Close()
-		return nil, fault.New(fault.Refused, "", "the hub %s: %w", hub.Address, err)
+		kind := fault.Refused
+		if network := (net.Error)(nil); errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
+			kind = fault.Busy
+		}
+		return nil, fault.New(kind, "", "the hub %s: %w", hub.Address, err)
 	}
 	return ssh.NewClient(c, chans, reqs), nil
 }
@@ -177,10 +190,15 @@ func (a *Agent) Run(ctx context.Context) {
 
 // connect serves one connection to its end; connected reports that the hub accepted it. The error is fault.Refused if the hub accepts no streams.
 func (a *Agent) connect(ctx context.Context) (connected bool, err error) {
-	c, err := a.dialAny(ctx)
+	c, at, err := a.dialAny(ctx, a.unfit)
 	if err != nil {
+		a.unfit = nil
 		return false, err
 	}
+	if slices.Contains(a.unfit, at) { // all of them
+		a.unfit = nil
+	}
+	a.unfit = append(a.unfit, at)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
@@ -195,7 +213,10 @@ func (a *Agent) connect(ctx context.Context) (connected bool, err error) {
 	if err := a.publish(c, ctx.Done()); err != nil {
 		return false, err
 	}
-	return true, a.offer(ctx, end, c)
+	if err = a.offer(ctx, end, c); fault.KindOf(err) != fault.Refused {
+		a.unfit = nil
+	}
+	return true, err
 }
 
 // offer offers the hub one stream at a time, until ctx ends: a stream costs the hub memory. When a session begins on it the next one is offered, up to links at once.
@@ -264,6 +285,8 @@ func (a *Agent) publish(c *ssh.Client, gone <-chan struct{}) error {
 	answer, err := callHub(c, gone, "node publish "+a.Hub.Node, a.Hello())
 	var refused *ssh.ExitError
 	switch {
+	case errors.As(err, &refused) && refused.ExitStatus() == fault.Busy.ExitCode():
+		return fault.New(fault.Busy, "", "%w", err)
 	case errors.As(err, &refused):
 		a.Log.Warn().Str("hub", a.Hub.Address).Err(err).Msg("the hub does not take what this machine says of itself")
 	case err != nil:

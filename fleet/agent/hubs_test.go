@@ -12,6 +12,8 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
+
+	"corpus-git/internal/fault"
 )
 
 // hubAt answers the verbs of one agent, of which node publish names the hubs.
@@ -19,6 +21,11 @@ func hubAt(t *testing.T, l net.Listener, host ssh.Signer, hubs ...string) {
 	t.Helper()
 	answer, err := json.Marshal(Published{Hubs: hubs})
 	require.NoError(t, err)
+	answers(l, host, answer, 0)
+}
+
+// answers answers node publish of one agent.
+func answers(l net.Listener, host ssh.Signer, answer []byte, status uint32) {
 	cfg := &ssh.ServerConfig{PublicKeyCallback: func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) { return nil, nil }}
 	cfg.AddHostKey(host)
 	go func() {
@@ -42,7 +49,7 @@ func hubAt(t *testing.T, l net.Listener, host ssh.Signer, hubs ...string) {
 					if strings.Contains(string(r.Payload), "node publish") {
 						_, _ = io.Copy(io.Discard, c) // a channel closed before the client has written ends its call with an error
 						_, _ = c.Write(answer)
-						_, _ = c.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{}))
+						_, _ = c.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{status}))
 						_ = c.Close()
 					}
 				}
@@ -53,13 +60,7 @@ func hubAt(t *testing.T, l net.Listener, host ssh.Signer, hubs ...string) {
 
 // An agent whose first hub is gone connects to another one, which has the same key, and keeps what it says of further ones.
 func TestAnotherHub(t *testing.T) {
-	key := func(n byte) ssh.Signer {
-		seed := make([]byte, ed25519.SeedSize)
-		seed[0] = n
-		s, err := ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(seed))
-		require.NoError(t, err)
-		return s
-	}
+	key := func(n byte) ssh.Signer { return signer(t, n) }
 	other, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer other.Close()
@@ -96,6 +97,52 @@ func TestAnotherHub(t *testing.T) {
 	defer l2.Close()
 	hubAt(t, l2, key(3))
 	a.Hub.Others = []string{l2.Addr().String()}
-	_, err = a.dialAny(t.Context())
+	_, _, err = a.dialAny(t.Context(), nil)
 	require.ErrorContains(t, err, "host key mismatch")
+}
+
+func signer(t *testing.T, n byte) ssh.Signer {
+	t.Helper()
+	seed := make([]byte, ed25519.SeedSize)
+	seed[0] = n
+	s, err := ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(seed))
+	require.NoError(t, err)
+	return s
+}
+
+// An agent is not kept by a hub that ends its connections, or that says that no hub leads, as one does that is cut off from the others.
+func TestAHubThatServesNobody(t *testing.T) {
+	listen := func() net.Listener {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = l.Close() })
+		return l
+	}
+	closes, busy, fit := listen(), listen(), listen()
+	go func() {
+		for {
+			c, err := closes.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.Close()
+		}
+	}()
+	answers(busy, signer(t, 1), nil, uint32(fault.Busy.ExitCode()))
+	hubAt(t, fit, signer(t, 1))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var connected []string // the hubs to which it was connected since one served it
+	var a *Agent
+	a = &Agent{
+		Hub: Hub{Address: closes.Addr().String(), Others: []string{busy.Addr().String(), fit.Addr().String()}, HostKey: PublicLine(signer(t, 1)), Node: "web1"}, Key: signer(t, 2), Log: zerolog.Nop(),
+		Hello: func() any { return struct{}{} },
+		Connected: func() error {
+			connected = append(connected, a.unfit...)
+			stop()
+			return nil
+		},
+	}
+	a.Run(ctx)
+	require.Equal(t, []string{busy.Addr().String(), fit.Addr().String()}, connected)
 }
