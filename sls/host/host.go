@@ -22,6 +22,8 @@ type Host struct {
 	Users Users
 	// Environ is the environment that commands inherit, as os.Environ returns it.
 	Environ []string
+	// ToolDirs are searched for the machine's own tools, after PATH.
+	ToolDirs []string
 	// EUID is the effective user that this process runs as; 0 may become other users.
 	EUID int
 	// EGID is the effective group of this process.
@@ -151,12 +153,13 @@ func (h *Host) Whoami() string {
 func New(exec execx.Commander) *Host {
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return &Host{
-		Now:     time.Now,
-		Exec:    exec,
-		Users:   FileUsers{},
-		Environ: os.Environ(),
-		EUID:    os.Geteuid(),
-		EGID:    os.Getegid(),
-		Boot:    strings.TrimSpace(string(boot)),
+		Now:      time.Now,
+		Exec:     exec,
+		Users:    FileUsers{},
+		Environ:  os.Environ(),
+		ToolDirs: []string{"/usr/sbin", "/usr/bin", "/sbin", "/bin"},
+		EUID:     os.Geteuid(),
+		EGID:     os.Getegid(),
+		Boot:     strings.TrimSpace(string(boot)),
 	}
 }

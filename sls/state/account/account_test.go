@@ -49,7 +49,7 @@ func TestGroupStates(t *testing.T) {
 }
 
 func TestUserStates(t *testing.T) {
-	m := statetest.NewMachine(t, States, "useradd", "usermod", "userdel")
+	m := statetest.NewMachine(t, States, "useradd", "usermod", "userdel", "chage")
 	m.Groups["web"] = host.Group{Name: "web", GID: 700}
 	m.Groups["adm"] = host.Group{Name: "adm", GID: 4}
 	m.On = func(line string) {

@@ -66,7 +66,7 @@ func (e *ToolError) Error() string {
 	return fmt.Sprintf("%s ended with exit status %d: %s", e.name, e.Code, e.Stderr)
 }
 
-// ToolPath returns the path that is searched for tools: PATH, and the directories of administration tools.
+// ToolPath returns the path that is searched for tools: PATH, and the directories of the machine's tools.
 func (c *Call) ToolPath() string {
 	path := ""
 	for _, kv := range c.Host.Environ {
@@ -74,7 +74,7 @@ func (c *Call) ToolPath() string {
 			path = v
 		}
 	}
-	for _, d := range []string{"/usr/sbin", "/usr/bin", "/sbin", "/bin"} {
+	for _, d := range c.Host.ToolDirs {
 		if !strings.Contains(":"+path+":", ":"+d+":") {
 			path += ":" + d
 		}

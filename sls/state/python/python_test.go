@@ -14,7 +14,7 @@ import (
 )
 
 func TestVirtualenvState(t *testing.T) {
-	m := statetest.NewMachine(t, States, "virtualenv")
+	m := statetest.NewMachine(t, States, "virtualenv", "python3")
 	venv := filepath.Join(t.TempDir(), "v")
 	python := filepath.Join(venv, "bin/python")
 	frozen := "pip==1\n"
@@ -51,7 +51,7 @@ func TestVirtualenvReleases(t *testing.T) {
 		{"20.24.0", []any{"distribute", true, "never_download", false, "prompt", "me"}, "virtualenv --download --prompt='me'"},
 		{"20.0rc1", []any{"extra_search_dir", "/a, /b"}, "virtualenv --extra-search-dir=/a --extra-search-dir=/b"},
 	} {
-		m := statetest.NewMachine(t, States, "virtualenv")
+		m := statetest.NewMachine(t, States, "virtualenv", "python3")
 		m.Answers["virtualenv --version"] = "virtualenv " + tt.version + " from /usr/lib/python3/dist-packages/virtualenv/__init__.py\n"
 		m.Call(false, "virtualenv.managed", "/none", tt.args...)
 		require.Equal(t, []string{tt.want + " /none"}, m.Ran, tt.version)

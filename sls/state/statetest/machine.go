@@ -131,7 +131,7 @@ func (m *Machine) Call(test bool, fun, name string, args ...any) core.Return {
 	f, ok := m.table.Lookup(fun)
 	require.True(m.t, ok, fun)
 	h := host.New(m)
-	h.Users, h.Environ, h.EtcDir, h.AptDir = m, []string{"PATH=" + m.Dir, "HOME=/"}, m.Dir, m.Dir
+	h.Users, h.Environ, h.ToolDirs, h.EtcDir, h.AptDir = m, []string{"PATH=" + m.Dir, "HOME=/"}, nil, m.Dir, m.Dir
 	c := &core.Call{Env: &core.Env{Host: h, Cache: m.Cache, Grains: m.Grains, Undo: m.Undo}, Ctx: context.Background(), Function: fun, Name: name, ID: name, Args: py.NewDict(args...),
 		Test: test, Output: func(bool, string) {}}
 	for _, k := range c.Args.Keys() {
