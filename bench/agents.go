@@ -39,14 +39,21 @@ const (
 	manyAgents  = 1000
 	agentStages = 4
 	agentPushes = 5
+	fewAgents   = 20
 )
 
 // benchAgents connects agents to a hub, and pushes to a project that is on all of them. The hub is the program; the agents are the real client of package fleet/agent and the real session of
 // package remote, all in this process, but for what they do with a bundle: they verify it and answer that it is live. So what is measured is what the hub does.
-func benchAgents(l *lab) error { return l.agents(false) }
+func benchAgents(l *lab) error { return l.agents(false, manyAgents, 0) }
 
 // benchAgentsNATS is benchAgents over NATS, with the NATS server as a process of its own.
-func benchAgentsNATS(l *lab) error { return l.agents(true) }
+func benchAgentsNATS(l *lab) error { return l.agents(true, manyAgents, 0) }
+
+// benchStages deploys on few agents, each of which works for a second: the peer is that work, one stage after the other.
+func benchStages(l *lab) error {
+	l.quiet = 0
+	return l.agents(false, fewAgents, time.Second)
+}
 
 // startNATS starts a NATS server for agents, and returns its process, its address and what ends it.
 func (l *lab) startNATS() (pid int, at *agent.NATS, stop func(), err error) {
@@ -76,8 +83,7 @@ func (l *lab) startNATS() (pid int, at *agent.NATS, stop func(), err error) {
 	return server.Process.Pid, at, func() { _ = server.Process.Kill(); _ = server.Wait() }, nil
 }
 
-func (l *lab) agents(overNATS bool) error {
-	n := manyAgents
+func (l *lab) agents(overNATS bool, n int, work time.Duration) error {
 	if v := os.Getenv("CORPUS_GIT_BENCH_AGENTS"); v != "" {
 		if _, err := fmt.Sscanf(v, "%d", &n); err != nil || n < agentStages {
 			return fmt.Errorf("CORPUS_GIT_BENCH_AGENTS is %q and should be a number, %d at least", v, agentStages)
@@ -121,7 +127,7 @@ func (l *lab) agents(overNATS bool) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer end()
-	c := &crowd{want: int64(n), here: make(chan struct{})}
+	c := &crowd{want: int64(n), work: work, here: make(chan struct{})}
 	used, err := cpuTime(pid)
 	if err != nil {
 		return err
@@ -157,7 +163,10 @@ func (l *lab) agents(overNATS bool) error {
 		fmt.Printf("NATS server: memory %s, %.2f s of processor time since its start\n", mib(of), idle.Seconds())
 	}
 	with, _ := treeMemory(pid)
-	fmt.Printf("hub: memory %s alone, %s with them, %.0f KiB each; %.2f %% of a core while nothing happens\n", mib(alone), mib(with), float64(with-alone)/float64(n)/1024, 100*(in-used).Seconds()/l.quiet.Seconds())
+	fmt.Printf("hub: memory %s alone, %s with them, %.0f KiB each\n", mib(alone), mib(with), float64(with-alone)/float64(n)/1024)
+	if l.quiet > 0 {
+		fmt.Printf("%.2f %% of a core while nothing happens\n", 100*(in-used).Seconds()/l.quiet.Seconds())
+	}
 	return l.pushToAgents(base, pid, n, c)
 }
 
@@ -207,6 +216,7 @@ func registerAgents(state layout.State, n int) ([]ssh.Signer, error) {
 // crowd are the agents.
 type crowd struct {
 	want      int64
+	work      time.Duration // what a deployment takes on each
 	connected atomic.Int64
 	here      chan struct{}
 	// live counts the deployments that were answered.
@@ -265,6 +275,7 @@ func (s *simulated) Apply(_ context.Context, q remote.ApplyRequest, in *bufio.Re
 	if q.Hold || q.StoreOnly {
 		return nil
 	}
+	time.Sleep(s.work)
 	s.live.Add(1)
 	return send(remote.Frame{Result: &project.Result{State: project.Live, Code: b.Manifest.Release.Code, Pillar: b.Manifest.Release.Pillar}})
 }
@@ -275,11 +286,12 @@ func (*simulated) Cancel(context.Context, remote.CancelRequest) error { return e
 // Upgrade implements remote.Handler.
 func (*simulated) Upgrade(context.Context, *bufio.Reader) error { return errSimulated }
 
-// Check implements remote.Handler.
+// Converge implements remote.Handler.
 func (*simulated) Converge(context.Context, remote.ConvergeRequest) (project.Result, error) {
 	return project.Result{}, errSimulated
 }
 
+// Check implements remote.Handler.
 func (*simulated) Check(context.Context, project.Name) (project.Result, error) {
 	return project.Result{}, errSimulated
 }
@@ -331,6 +343,9 @@ func (l *lab) pushToAgents(base string, pid, n int, c *crowd) error {
 	after, _ := treeMemory(pid)
 	fmt.Printf("-- a push to %d agents in %d stages: median of %d %.2f s (%.2f to %.2f); medians of processor time: hub %.2f s (%.2f to %.2f), agents %.2f s; memory %s after them, load %s\n",
 		n, agentStages, len(all), median(all).Seconds(), all[0].Seconds(), all[len(all)-1].Seconds(), median(hubs).Seconds(), hubs[0].Seconds(), hubs[len(hubs)-1].Seconds(), median(own).Seconds(), mib(after), load())
+	if c.work > 0 {
+		fmt.Printf("   the work of all stages %.2f s, ratio %.3f\n", (agentStages * c.work).Seconds(), median(all).Seconds()/(agentStages*c.work).Seconds())
+	}
 	return nil
 }
 

@@ -22,13 +22,13 @@ func main() {
 	}
 	all := map[string]func(*lab) error{
 		"agents": benchAgents, "agentsnats": benchAgentsNATS, "archive": benchArchive, "burst": benchBurst, "checkout": benchCheckout, "files": benchFiles, "fixperms": benchFixperms, "idle": benchIdle, "jinja": benchJinja,
-		"load": benchLoad, "nodes": benchNodes, "onefile": benchOneFile, "pack": benchPack, "packs": benchPacks, "projects": benchProjects, "push": benchPush, "records": benchRecords, "rollback": benchRollback, "sls": benchSLS,
+		"load": benchLoad, "nodes": benchNodes, "onefile": benchOneFile, "pack": benchPack, "packs": benchPacks, "projects": benchProjects, "push": benchPush, "records": benchRecords, "rollback": benchRollback, "sls": benchSLS, "stages": benchStages, "watch": benchWatch,
 	}
 	var l lab
 	flag.StringVar(&l.packs, "packs", "", "what the benchmark pack ingests: `names` of packs, or of repositories that have one pack, with commas between; and of which repositories checkout and onefile check the newest trees out")
 	flag.StringVar(&l.profile, "profile", "", "write a CPU profile of the last ingestion to this `file`")
 	flag.BoolVar(&l.verify, "verify", false, "have git verify-pack and git fsck --strict check what the benchmark pack wrote, once for each pack")
-	flag.IntVar(&l.rounds, "rounds", 0, "how many rounds the benchmarks agents, agentsnats and nodes measure, in place of their own `number`")
+	flag.IntVar(&l.rounds, "rounds", 0, "how many rounds the benchmarks agents, agentsnats, nodes, stages and watch measure, in place of their own `number`")
 	flag.DurationVar(&l.quiet, "quiet", time.Minute, "how long the benchmarks agents and agentsnats watch a hub to which nothing happens")
 	flag.Parse()
 	names := flag.Args()
