@@ -338,13 +338,10 @@ func (f *follower) answer(ctx context.Context, _ control.Peer, q control.Request
 		}
 	}
 	e := fault.New(fault.Busy, "", "this hub follows, and no hub leads at the moment").WithHint("try again in a few seconds;  corpus-git hub list  shows the hubs")
-	switch {
-	case c == nil:
+	if c == nil {
 		e = fault.New(fault.Busy, "", "this hub waits for the NATS servers of the hubs: %s", cmp.Or(trouble, "it has just started")).WithHint("two of the three have to run;  corpus-git hub list  shows more")
-	default:
-		if h, _, ok := c.Leader(); ok {
-			e = fault.New(fault.Refused, "", "this hub follows %s", h.Name).WithHint("run it there, or over ssh:  ssh -p %s deploy@%s …", port(h.SSH), host(h.SSH))
-		}
+	} else if h, _, ok := c.Leader(); ok {
+		e = fault.New(fault.Refused, "", "this hub follows %s", h.Name).WithHint("run it there, or over ssh:  ssh -p %s deploy@%s …", port(h.SSH), host(h.SSH))
 	}
 	_, _ = fmt.Fprintf(stderr, "error: %s\nhint: %s\n", e, fault.HintOf(e))
 	return fault.ExitCode(e)
