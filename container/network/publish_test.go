@@ -147,7 +147,9 @@ func TestPublish(t *testing.T) {
 		at   string
 	}{{client, "192.0.2.1:80"}, {client, "[2001:db8::1]:80"}, {machine, "127.0.0.1:80"}, {machine, "192.0.2.1:80"}, {machine, "[2001:db8::1]:80"}} {
 		where := fmt.Sprint(c.from == machine, " ", c.at)
+		mu.Lock()
 		answers[where] = map[string]int{}
+		mu.Unlock()
 		for range 2 {
 			clients.Go(func() {
 				runtime.LockOSThread() // the thread ends with this goroutine
