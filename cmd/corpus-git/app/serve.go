@@ -28,6 +28,7 @@ import (
 	"corpus-git/fleet/broker"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/memory"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/pipeline/recent"
@@ -351,6 +352,7 @@ func (s *server) open() {
 	s.serving.Go(func() { s.maintainer.Run(ctx) })
 	s.serving.Go(func() { s.notifier.Run(ctx) })
 	s.serving.Go(func() { s.traces.Run(ctx) })
+	s.serving.Go(func() { memory.Return(ctx) })
 	s.serving.Go(func() {
 		retention.Pruner{Limits: func() config.History { return s.cfg.Load().History }, Projects: s.everyProject, Prune: s.pipeline.PruneHistory, Audit: s.audit.Prune, Notifications: s.outbox.Prune, Now: time.Now, Log: s.log}.Run(ctx)
 	})
