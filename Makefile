@@ -20,7 +20,7 @@ test: ## everything that can be tested as this user; PACKAGES and TESTFLAGS for 
 
 # What has goroutines or shares something between them: the rest can have no race. The one goroutine of git/upload runs in the sessions of receive. Of the scenarios, those in which things happen at once.
 SHARED = $(shell grep -rlE --include='*.go' '"sync(/atomic)?"|go func|\.Go\b' . | xargs -n1 dirname | sort -u | grep -vE '^./(bench|cmd/corpus-git|git/upload)$$')
-ATONCE = $(shell cd cmd/corpus-git/testdata/script && grep -lE '&[a-z0-9_]*&?$$' *.txtar | grep -vE '^(interop_|nodes|converge_nodes|hubs_join|remote|rollouts|agents|jobs|registry)' | sed 's/.txtar$$//' | paste -sd'|')
+ATONCE = $(shell cd cmd/corpus-git/testdata/script && grep -lE '&[a-z0-9_]*&?$$' *.txtar | grep -vE '^(interop_|nodes|converge_nodes|hubs|mirror_packages|remote|rollouts|agents|jobs|registry)' | sed 's/.txtar$$//' | paste -sd'|')
 
 ALONE = ^TestBombs$$|^TestHostile|Agrees?With|OfAYear$$|RandomHistories|CollapsedIsWhole|RemakingIsBounded|EveryCallMayFail|KilledAnywhere|PowerMayFail
 
