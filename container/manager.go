@@ -12,6 +12,7 @@ import (
 
 	"corpus-git/container/network"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/sleep"
 	"corpus-git/internal/vfs"
 )
 
@@ -444,10 +445,8 @@ func (m Manager) answers(ctx context.Context, at netip.AddrPort, wait time.Durat
 		if time.Now().After(deadline) {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(answerEvery):
+		if err := sleep.For(ctx, answerEvery); err != nil {
+			return err
 		}
 	}
 }

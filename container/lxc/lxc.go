@@ -19,6 +19,7 @@ import (
 	"corpus-git/internal/execx"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
+	"corpus-git/internal/sleep"
 	"corpus-git/internal/vfs"
 )
 
@@ -172,7 +173,7 @@ func (k Kind) Stop(ctx context.Context, c container.Container) error {
 				return errors.Join(rerr, fault.New(fault.Failed, "", "stop %s: lxc-stop: %s", c.Name, said(errs, exit)))
 			}
 		}
-		if err := system.Sleep(ctx, system.Poll); err != nil {
+		if err := sleep.For(ctx, system.Poll); err != nil {
 			return err
 		}
 	}

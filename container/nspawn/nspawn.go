@@ -20,6 +20,7 @@ import (
 	"corpus-git/container/system"
 	"corpus-git/internal/execx"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/sleep"
 )
 
 // Kind implements system.Kind.
@@ -88,7 +89,7 @@ func (d Kind) begun(ctx context.Context, c container.Container) error {
 		if time.Now().After(deadline) {
 			return errors.New("its process did not begin")
 		}
-		if err := system.Sleep(ctx, system.Poll); err != nil {
+		if err := sleep.For(ctx, system.Poll); err != nil {
 			return err
 		}
 	}
@@ -120,7 +121,7 @@ func (d Kind) Stop(ctx context.Context, c container.Container) error {
 		if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return err
 		}
-		if err := system.Sleep(ctx, system.Poll); err != nil {
+		if err := sleep.For(ctx, system.Poll); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package system
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -69,14 +68,4 @@ func (h Host) LimitFiles(l container.Limits) []Limit {
 		return []Limit{{"memory.max", mem, mem == none}, {"cpu.max", fmt.Sprintf("%s %d", quota, period), quota == none}}
 	}
 	return []Limit{{"memory.limit_in_bytes", mem, mem == none}, {"cpu.cfs_period_us", strconv.Itoa(period), quota == none}, {"cpu.cfs_quota_us", quota, quota == none}}
-}
-
-// Sleep waits, until ctx ends at the latest; its cause is then the error.
-func Sleep(ctx context.Context, t time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(t):
-		return nil
-	}
 }

@@ -16,6 +16,7 @@ import (
 	"corpus-git/internal/execx"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
+	"corpus-git/internal/sleep"
 )
 
 // Kind boots containers.
@@ -150,7 +151,7 @@ func (d Driver) booted(ctx context.Context, c container.Container) error {
 		if s := strings.TrimSpace(out.String()); err == nil && (s == "running" || s == "degraded") {
 			return nil
 		}
-		if err := Sleep(ctx, Poll); err != nil && !errors.Is(err, errSlow) {
+		if err := sleep.For(ctx, Poll); err != nil && !errors.Is(err, errSlow) {
 			return err
 		}
 	}
