@@ -44,10 +44,7 @@ func (s Store) Lock(name string) (unlock func(), err error) {
 	if name != "" {
 		how |= syscall.LOCK_NB
 	}
-	for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
-		err = syscall.Flock(int(f.Fd()), how) //nolint:gosec // a descriptor fits
-	}
-	if err != nil {
+	if err := vfs.Flock(f, how); err != nil {
 		_ = f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fault.New(fault.Busy, "", "another command works on %s", name).WithHint("try again when it has ended")

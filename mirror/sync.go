@@ -200,10 +200,7 @@ func lockFolder(dir string, how int) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
-		err = syscall.Flock(int(d.Fd()), how) //nolint:gosec // a descriptor fits
-	}
-	if err != nil {
+	if err := vfs.Flock(d, how); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return func() { _ = d.Close() }, nil

@@ -60,10 +60,7 @@ func (s Store) first() ([]byte, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
-		err = syscall.Flock(int(dir.Fd()), syscall.LOCK_EX) //nolint:gosec // a descriptor fits
-	}
-	if err != nil {
+	if err := vfs.Flock(dir, syscall.LOCK_EX); err != nil {
 		return nil, err
 	}
 	key, err := os.ReadFile(s.KeyFile)
