@@ -34,12 +34,7 @@ type recentManifest struct {
 	newer map[string]bool
 }
 
-// get returns a manifest that the caller must not change, or nil.
-func (r *recent) get(file tree.Ident, size int64) *tree.Manifest {
-	return r.find(file, size).m
-}
-
-// find returns what is cached of a manifest, which the caller must not change.
+// find returns what is cached of a manifest, which the caller must not change; nothing if it is not.
 func (r *recent) find(file tree.Ident, size int64) recentManifest {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -29,7 +29,7 @@ func TestRecentManifests(t *testing.T) {
 	require.NoError(t, err)
 	st, err := s.fs.Lstat(filepath.Join(made.Path, manifestFile))
 	require.NoError(t, err)
-	require.NotNil(t, s.recent.get(tree.IdentOf(st), st.Size))
+	require.NotNil(t, s.recent.find(tree.IdentOf(st), st.Size).m)
 	for range 2 {
 		got, err := s.recentManifest(made.Path)
 		require.NoError(t, err)
@@ -63,7 +63,7 @@ func TestRecentManifestsStayAsRead(t *testing.T) {
 		require.NoError(t, err)
 		st, err := s.fs.Lstat(filepath.Join(made.Path, manifestFile))
 		require.NoError(t, err)
-		require.Equal(t, read, s.recent.get(tree.IdentOf(st), st.Size))
+		require.Equal(t, read, s.recent.find(tree.IdentOf(st), st.Size).m)
 	}
 	require.NoError(t, s.Wait())
 }
@@ -135,7 +135,7 @@ func TestRecentManifestsAreBounded(t *testing.T) {
 			require.Equal(t, one.entries+two.entries+three.entries, total.Load())
 		}
 	}
-	require.Nil(t, one.get(tree.Ident{Ino: 0}, 1))
+	require.Nil(t, one.find(tree.Ident{Ino: 0}, 1).m)
 	for _, r := range []*recent{one, two, three} {
 		r.drop(&total)
 		require.Empty(t, r.all)
