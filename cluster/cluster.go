@@ -113,6 +113,7 @@ type Cluster struct {
 
 // Open connects to the NATS servers and creates the log if it is missing, for which it waits until all three respond or ctx ends. ctx limits Open alone. The caller calls Close.
 func Open(ctx context.Context, c Config) (*Cluster, error) {
+	c.LogLimit, c.Silence = cmp.Or(c.LogLimit, logLimit), cmp.Or(c.Silence, quiet)
 	cl := &Cluster{
 		c: c, files: replica.Files{FS: vfs.OS{}, Root: c.Root, State: c.State}, ended: make(chan struct{}), wake: make(chan struct{}, 1), does: Follows, reports: map[string]Status{},
 	}
@@ -283,7 +284,7 @@ func (c *Cluster) hubs() []Hub {
 func (c *Cluster) Status(ctx context.Context) ([]Status, Log, error) {
 	hubs := c.hubs()
 	s, err := c.log.State(ctx)
-	log := Log{Bytes: s.Bytes, Limit: cmp.Or(c.c.LogLimit, logLimit), Missing: s.Missing}
+	log := Log{Bytes: s.Bytes, Limit: c.c.LogLimit, Missing: s.Missing}
 	if err != nil {
 		err = fault.New(fault.Busy, "", "no majority of the NATS servers of the hubs answers: %w", err)
 	} else if s.Leader == "" {

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,7 +38,7 @@ func (c *Cluster) Follow(ctx context.Context) (epoch uint64, err error) {
 	}
 	c.rewind()
 	// Hubs that start together do not all try at once; trying at once does no harm.
-	f := follower{c: c, patience: cmp.Or(c.c.Silence, quiet) + rand.N(beatEvery), since: time.Now()}
+	f := follower{c: c, patience: c.c.Silence + rand.N(beatEvery), since: time.Now()}
 	told := ""
 	for {
 		epoch, err = f.step(ctx)

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"encoding/binary"
@@ -181,7 +180,7 @@ func (l *Leader) shorten(ctx context.Context, s stream.State) {
 		}
 	}
 	l.c.mu.Unlock()
-	if s.Bytes > cmp.Or(l.c.c.LogLimit, logLimit) {
+	if s.Bytes > l.c.c.LogLimit {
 		need = max(need, reached)
 	}
 	// The last message stays: it says which epoch this is.
