@@ -37,7 +37,7 @@ func refuseSSH(state layout.State) func(net.Conn) {
 			return
 		}
 		cfg := &ssh.ServerConfig{NoClientAuth: true}
-		for path := range map[string]bool{state.HostKey(): true, state.HostKeyECDSA(): true} {
+		for _, path := range []string{state.HostKey(), state.HostKeyECDSA()} {
 			if text, err := os.ReadFile(path); err == nil {
 				if key, err := ssh.ParsePrivateKey(text); err == nil {
 					cfg.AddHostKey(key)
