@@ -110,7 +110,7 @@ func (c *crashedCluster) happen(f fault) error {
 	switch f.what {
 	case "kill hub", "kill nats", "kill machine", "kill agent", "kill all hubs":
 		for _, p := range programs {
-			c.kill(p)
+			p.kill()
 		}
 		time.Sleep(f.span)
 		for _, p := range programs {

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -57,9 +56,8 @@ type program struct {
 	env  []string
 	log  string
 
-	mu    sync.Mutex // held while something happens to it
-	cmd   *exec.Cmd
-	ended chan struct{}
+	mu sync.Mutex // held while something happens to it
+	process
 }
 
 // clusterHub is a machine with a hub and its NATS server.
@@ -166,8 +164,8 @@ func (c *crashedCluster) form(home string) {
 		})
 	}
 	joining.Wait()
-	c.kill(first.hub)
-	c.kill(first.nats)
+	first.hub.kill()
+	first.nats.kill()
 	for _, h := range c.hubs {
 		c.start(h.nats)
 	}
@@ -248,31 +246,10 @@ func (c *crashedCluster) write(name, text string) {
 
 // start runs a program. Its context is its own: the test ends it.
 func (c *crashedCluster) start(p *program) {
-	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		panic(err)
-	}
-	defer log.Close()
 	cmd := p.at.command(context.Background(), p.args[0], p.args[1:]...)
-	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = p.env, c.dir, log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
+	cmd.Env, cmd.Dir = p.env, c.dir
+	if err := p.begin(cmd, p.log); err != nil {
 		panic(err)
-	}
-	ended := make(chan struct{})
-	p.cmd, p.ended = cmd, ended
-	go func() {
-		_ = cmd.Wait()
-		close(ended)
-	}()
-}
-
-// kill ends it with SIGKILL; steps that it runs live on.
-func (c *crashedCluster) kill(p *program) {
-	if p.cmd != nil {
-		_ = p.cmd.Process.Kill()
-		<-p.ended
-		p.cmd = nil
 	}
 }
 
@@ -291,7 +268,7 @@ func (c *crashedCluster) programs() (all []*program) {
 
 func (c *crashedCluster) end() {
 	for _, p := range c.programs() {
-		c.kill(p)
+		p.kill()
 	}
 }
 

@@ -36,29 +36,10 @@ func withoutNATS(t *testing.T, text string) string {
 
 // projects makes the pillar and the first two releases, which nothing disturbs, and a job.
 func (c *crashedCluster) projects() {
-	for _, repo := range []string{"code", "pillar"} {
-		require.NoError(c.t, os.MkdirAll(filepath.Join(c.dir, repo), 0o755))
-		c.git(repo, "init", "-q")
-	}
-	n := len(c.agents)
-	half := n / 2
-	c.write("pillar/nodes.yaml", fmt.Sprintf("nodes:\n  \"n[0-%d]\": {roles: [a]}\n  \"n[%d-%d]\": {roles: [b]}\n", half-1, half, n-1))
-	c.write("pillar/init.sls", "makina-projects.app: {data: {}}\n")
-	c.write("code/.salt/stages.yaml", "on_failure: all\nstages:\n- {name: first, roles: [a], canary: 1}\n- {name: second, roles: [b], rolling: 50%}\n")
-	// What begins, by deployment; which steps ran, and whether two ran at a time.
-	c.write("code/.salt/hooks/pre-deploy.d/10_note", "#!/bin/sh\necho \"$CORPUS_DEPLOYMENT $CORPUS_TRIGGER\" >> \"$CORPUS_DATA_ROOT/../../../began\"\n")
-	require.NoError(c.t, os.Chmod(filepath.Join(c.dir, "code/.salt/hooks/pre-deploy.d/10_note"), 0o755))
-	c.write("code/.salt/010_work.sls", `{% set cfg = opts.ms_project %}
-work:
-  cmd.run:
-    - name: 'exec 9>> {{cfg.data_root}}/../../../lock; flock -n 9 || echo two at a time >> {{cfg.data_root}}/../../../wrong; i=0; while [ $i -lt 8 ]; do cp version made.$i; sleep 0.02; i=$((i+1)); done; ! grep -qx "{{cfg.data.node.name}}" breaks'
-    - cwd: {{cfg.project_root}}
-`)
+	crashedProject(c.t, c.dir, len(c.agents), c.write, func(repo string, args ...string) { c.git(repo, args...) })
+	// Which steps ran.
 	c.write("code/.salt/020_ran", "#!/bin/sh\necho \"$CORPUS_DEPLOYMENT $(cat \"$CORPUS_PROJECT_ROOT/version\")\" >> \"$CORPUS_DATA_ROOT/ran\"\n")
 	require.NoError(c.t, os.Chmod(filepath.Join(c.dir, "code/.salt/020_ran"), 0o755))
-	c.write("code/.gitignore", "/made.*\n")
-	c.git("pillar", "add", "-A")
-	c.git("pillar", "commit", "-qm", "Pillar")
 	c.undisturbed("pillar", "pillar")
 	for range 2 {
 		c.commit("")

@@ -80,13 +80,12 @@ type crashedFleet struct {
 
 // machine is a process that can be killed.
 type machine struct {
-	name  string
-	root  layout.Root
-	args  []string
-	log   string
-	wire  *wire // nil for the hub
-	cmd   *exec.Cmd
-	ended chan struct{}
+	name string
+	root layout.Root
+	args []string
+	log  string
+	wire *wire // nil for the hub
+	process
 }
 
 func newCrashedFleet(t *testing.T, seed uint64, n int) *crashedFleet {
@@ -114,7 +113,7 @@ func newCrashedFleet(t *testing.T, seed uint64, n int) *crashedFleet {
 	f.cli("access", "grant", "app", "dev", "configure")
 	t.Cleanup(func() {
 		for _, m := range append(f.nodes, f.hub) {
-			f.kill(m)
+			m.kill()
 		}
 	})
 	f.start(f.hub)
@@ -134,26 +133,7 @@ func newCrashedFleet(t *testing.T, seed uint64, n int) *crashedFleet {
 
 // projects makes the pillar and the first release, which nothing disturbs.
 func (f *crashedFleet) projects(n int) {
-	for _, repo := range []string{"code", "pillar"} {
-		require.NoError(f.t, os.MkdirAll(filepath.Join(f.dir, repo), 0o755))
-		f.git(repo, "init", "-q")
-	}
-	half := n / 2
-	f.write("pillar/nodes.yaml", fmt.Sprintf("nodes:\n  \"n[0-%d]\": {roles: [a]}\n  \"n[%d-%d]\": {roles: [b]}\n", half-1, half, n-1))
-	f.write("pillar/init.sls", "makina-projects.app: {data: {}}\n")
-	f.write("code/.salt/stages.yaml", "on_failure: all\nstages:\n- {name: first, roles: [a], canary: 1}\n- {name: second, roles: [b], rolling: 50%}\n")
-	// What begins, by deployment; and whether two run at a time.
-	f.write("code/.salt/hooks/pre-deploy.d/10_note", "#!/bin/sh\necho \"$CORPUS_DEPLOYMENT $CORPUS_TRIGGER\" >> \"$CORPUS_DATA_ROOT/../../../began\"\n")
-	require.NoError(f.t, os.Chmod(filepath.Join(f.dir, "code/.salt/hooks/pre-deploy.d/10_note"), 0o755))
-	f.write("code/.salt/010_work.sls", `{% set cfg = opts.ms_project %}
-work:
-  cmd.run:
-    - name: 'exec 9>> {{cfg.data_root}}/../../../lock; flock -n 9 || echo two at a time >> {{cfg.data_root}}/../../../wrong; i=0; while [ $i -lt 8 ]; do cp version made.$i; sleep 0.02; i=$((i+1)); done; ! grep -qx "{{cfg.data.node.name}}" breaks'
-    - cwd: {{cfg.project_root}}
-`)
-	f.write("code/.gitignore", "/made.*\n")
-	f.git("pillar", "add", "-A")
-	f.git("pillar", "commit", "-qm", "Pillar")
+	crashedProject(f.t, f.dir, n, f.write, f.git)
 	f.git("pillar", "push", "-q", f.url("pillar"), "HEAD:master")
 	f.awaitAgents()
 	f.commit("")
@@ -237,29 +217,10 @@ func (f *crashedFleet) fail(format string, args ...any) {
 // start runs a machine's program.
 func (f *crashedFleet) start(m *machine) {
 	f.t.Helper()
-	log, err := os.OpenFile(m.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	require.NoError(f.t, err)
-	defer log.Close()
 	// A context of its own: the test ends it.
 	cmd := exec.CommandContext(context.Background(), f.exe, m.args...)
-	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = append(slices.Clone(f.env), "CORPUS_GIT_ROOT="+m.root.Path()), f.dir, log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	require.NoError(f.t, cmd.Start())
-	m.cmd, m.ended = cmd, make(chan struct{})
-	ended := m.ended
-	go func() {
-		_ = cmd.Wait()
-		close(ended)
-	}()
-}
-
-// kill ends it with SIGKILL; steps that it runs live on.
-func (f *crashedFleet) kill(m *machine) {
-	if m.cmd != nil {
-		_ = m.cmd.Process.Kill()
-		<-m.ended
-		m.cmd = nil
-	}
+	cmd.Env, cmd.Dir = append(slices.Clone(f.env), "CORPUS_GIT_ROOT="+m.root.Path()), f.dir
+	require.NoError(f.t, m.begin(cmd, m.log))
 }
 
 // until waits for something for at most some minutes.
@@ -323,7 +284,7 @@ func (f *crashedFleet) trouble() {
 	f.did[what+" "+kind]++
 	switch what {
 	case "kill":
-		f.kill(m)
+		m.kill()
 		time.Sleep(span)
 		f.start(m)
 	case "freeze":
