@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -373,18 +374,15 @@ func (c *crashedCluster) readLog() {
 			Epoch uint64
 			Hub   string
 		}
-		switch {
-		case data[0] == 'e':
+		switch data[0] {
+		case 'e':
 			require.NoError(c.t, json.Unmarshal(data[1:], &begin))
 			if begin.Epoch <= l.epoch || l.hubs[begin.Epoch] != "" {
 				c.fail("message %d of the log: %s begins epoch %d after %d, which %q led", at, begin.Hub, begin.Epoch, l.epoch, l.hubs[begin.Epoch])
 			}
 			l.epoch, l.hubs[begin.Epoch] = begin.Epoch, begin.Hub
 		default:
-			epoch := uint64(0)
-			for _, b := range data[2:10] {
-				epoch = epoch<<8 | uint64(b)
-			}
+			epoch := binary.BigEndian.Uint64(data[2:10])
 			if l.epoch != 0 && epoch != l.epoch {
 				c.fail("message %d of the log is of epoch %d, and %d is the last", at, epoch, l.epoch)
 			}
