@@ -20,15 +20,19 @@ func TestRequestsOfStrangersAreBounded(t *testing.T) {
 	m := open(t, t.TempDir(), "repositories:\n  - {path: x, url: 'https://example.org/x', revision: v1}\n")
 	dir := m.repositoryDir("x")
 	require.NoError(t, os.MkdirAll(filepath.Dir(dir), 0o755))
-	require.NoError(t, exec.CommandContext(t.Context(), "git", "init", "-q", "--bare", dir).Run())
-	m.lock = &Lock{Version: lockVersion, Repositories: map[string]LockedRepository{"x": {Revision: "v1", Ref: "refs/tags/v1", Object: strings.Repeat("1", 40), Commit: strings.Repeat("1", 40)}}}
+	create := exec.CommandContext(t.Context(), "sh", "-euc", `git init -q --bare "$1"; cd "$1"; c=$(git -c user.name=a -c user.email=a@localhost commit-tree -m one $(git mktree </dev/null))
+for r in refs/heads/pinned refs/tags/v1; do git update-ref $r $c; done; git symbolic-ref HEAD refs/heads/pinned; echo $c`, "sh", dir)
+	made, err := create.Output()
+	require.NoError(t, err)
+	commit := strings.TrimSpace(string(made))
+	m.lock = &Lock{Version: lockVersion, Repositories: map[string]LockedRepository{"x": {Revision: "v1", Ref: "refs/tags/v1", Object: commit, Commit: commit}}}
 	require.NoError(t, m.lock.write(m.LockFile))
 	s := httptest.NewServer(m.Handler(zerolog.Nop()))
 	defer s.Close()
 
 	var bomb bytes.Buffer
 	zip := gzip.NewWriter(&bomb)
-	_, err := zip.Write(make([]byte, maxRequest+1))
+	_, err = zip.Write(make([]byte, maxRequest+1))
 	require.NoError(t, err)
 	require.NoError(t, zip.Close())
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/git/x.git/git-upload-pack", &bomb)

@@ -185,6 +185,14 @@ func (l *List) place(paths map[string]int, kind, p string, line int) error {
 	return nil
 }
 
+// absolute returns a path of the list, which is relative to its folder, as an absolute one: programs run in other folders. "" stays.
+func (l *List) absolute(p string) (string, error) {
+	if p == "" || filepath.IsAbs(p) {
+		return p, nil
+	}
+	return filepath.Abs(filepath.Join(filepath.Dir(l.name), p))
+}
+
 func (l *List) repository(r *Repository) (err error) {
 	if r.address, err = submodule.ParseAddress(r.URL); err != nil {
 		return l.bad(r.line, "%v", err).WithHint("https://, http://, ssh://, git:// or host:path of another server")
@@ -195,10 +203,8 @@ func (l *List) repository(r *Repository) (err error) {
 	if r.Revision == "" {
 		return l.bad(r.line, "%s names no revision", r.Path).WithHint("a branch, a tag or the full hash of a commit")
 	}
-	if r.SignedBy != "" && !filepath.IsAbs(r.SignedBy) {
-		r.SignedBy = filepath.Join(filepath.Dir(l.name), r.SignedBy)
-	}
-	return nil
+	r.SignedBy, err = l.absolute(r.SignedBy)
+	return err
 }
 
 var validSum = regexp.MustCompile(`^[0-9a-f]{64}$`)

@@ -62,12 +62,8 @@ func (l *List) packages(p *Packages) error {
 	if p.SignedBy == "" {
 		return l.bad(p.line, "%s has no signed_by", p.Path).WithHint("the keyring of the archive, such as /usr/share/keyrings/debian-archive-keyring.gpg")
 	}
-	if !filepath.IsAbs(p.SignedBy) {
-		abs, err := filepath.Abs(filepath.Join(filepath.Dir(l.name), p.SignedBy))
-		if err != nil {
-			return err
-		}
-		p.SignedBy = abs
+	if p.SignedBy, err = l.absolute(p.SignedBy); err != nil {
+		return err
 	}
 	if strings.ContainsAny(p.SignedBy, " \t\n[]\"") {
 		return l.bad(p.line, "signed_by of %s has a space or a bracket in its path, which sources.list(5) does not allow", p.Path)

@@ -23,14 +23,18 @@ import (
 	"corpus-git/git/store"
 	"corpus-git/git/upload"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/sleep"
 )
 
 // maxRequest limits the request of a client of git, after decompression, in bytes: a copy has one ref, and a client names a few thousand commits that it has.
 // maxFetches is how many are served at once, each in memory, and requestTime how long a request may take to arrive.
+// moments is how often, and moment at which interval, a copy is looked at again that does not show what is pinned.
 const (
 	maxRequest  = 4 << 20
 	maxFetches  = 32
 	requestTime = time.Minute
+	moments     = 20
+	moment      = 50 * time.Millisecond
 )
 
 const (
@@ -101,16 +105,32 @@ func (s *server) repository(r *http.Request) (db *store.DB, rs *refs.Store, rest
 	if !ok {
 		return nil, nil, "", fs.ErrNotExist
 	}
-	lock, err := ReadLock(s.LockFile)
-	if err != nil {
+	dir := s.repositoryDir(path)
+	if err := s.pinned(r.Context(), path, dir); err != nil {
 		return nil, nil, "", err
 	}
-	if _, ok := lock.Repositories[path]; !ok {
-		return nil, nil, "", fs.ErrNotExist
-	}
-	dir := s.repositoryDir(path)
 	db, err = store.Open(dir, store.Options{KeepQuarantine: func(string) bool { return true }}) // a sync may be using it
 	return db, &refs.Store{Dir: dir}, rest, err
+}
+
+// pinned reports, as an error, a copy that does not show what is pinned. A sync that renews a pin moves the refs a moment before it writes the lock.
+func (s *server) pinned(ctx context.Context, path, dir string) error {
+	for left := moments; ; left-- {
+		lock, err := ReadLock(s.LockFile)
+		if err != nil {
+			return err
+		}
+		old, ok := lock.Repositories[path]
+		if !ok {
+			return fs.ErrNotExist
+		}
+		if err = old.shows(dir); err == nil || left == 0 {
+			return err
+		}
+		if err := sleep.For(ctx, moment); err != nil {
+			return err
+		}
+	}
 }
 
 const service = "git-upload-pack"

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"corpus-git/access"
+	"corpus-git/internal/diskfull"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
 	"corpus-git/internal/vfs"
@@ -112,6 +113,9 @@ func (m *Mirror) Sync(ctx context.Context, o Options, done func(Outcome)) error 
 		wg.Go(func() {
 			defer func() { <-free }()
 			out, err := e()
+			if diskfull.Is(err) && fault.HintOf(err) == "" {
+				err = fault.New(fault.Busy, "", "the disk is full: %w", err).WithHint("free some space; the next sync copies it")
+			}
 			if err != nil {
 				out.Change, out.Error, out.Hint = failed, printable.Line(err.Error()), fault.HintOf(err)
 			}
@@ -233,17 +237,26 @@ func (m *Mirror) repository(ctx context.Context, r Repository, renew bool) (Outc
 		signer, err = m.signer(ctx, r, want.Object, t, data)
 		return err
 	}
-	w, commit, err := m.Copier.Copy(ctx, m.repositoryDir(r.Path), r.address, choose, check)
+	whole := pinned && old.shows(m.repositoryDir(r.Path)) == nil
+	got, err := m.Copier.Copy(ctx, m.repositoryDir(r.Path), r.address, choose, check)
+	if held && errors.Is(err, submodule.ErrNoCommit) {
+		return out, fault.New(fault.Refused, "", "the pinned %s is not here, and no longer there: %w", old.Object[:12], err).
+			WithHint("take it from another copy of this mirror; to take what is there now:  corpus-git mirror sync --update %s", r.Path)
+	}
 	if err != nil {
 		return out, err
 	}
-	if held && commit.String() != old.Commit {
-		return out, fault.New(fault.Refused, "", "the lock has the commit %s for %s, whose commit is %s", old.Commit[:12], old.Object[:12], commit.String()[:12]).
-			WithHint("the lock was changed: take it back from where the list is versioned")
+	if held {
+		if err := old.is(got.Commit); err != nil {
+			return out, err
+		}
 	}
-	now := LockedRepository{URL: r.address.String(), Revision: r.Revision, Ref: w.Ref, Object: w.Object.String(), Commit: commit.String(), SignedBy: signer}
+	now := LockedRepository{URL: r.address.String(), Revision: r.Revision, Ref: got.Ref, Object: got.Object.String(), Commit: got.Commit.String(), SignedBy: signer}
 	out.At, out.SignedBy = now.Commit, signer
 	if pinned && now == old {
+		if got.Received || !whole { // it was lost or damaged here
+			out.Change = copied
+		}
 		return out, nil
 	}
 	out.Change = copied

@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"io"
 	"strconv"
 
 	"corpus-git/git/pack/sha1dc"
@@ -47,4 +48,18 @@ func (o *objectHash) sum(t plumbing.ObjectType, data []byte) (plumbing.Hash, err
 // HashObject returns the name of an object, and refuses an object that is part of a SHA-1 collision attack.
 func HashObject(t plumbing.ObjectType, data []byte) (plumbing.Hash, error) {
 	return newObjectHash().sum(t, data)
+}
+
+// HashStream is HashObject for content that is read from r, which has size bytes.
+func HashStream(t plumbing.ObjectType, size int64, r io.Reader) (plumbing.Hash, error) {
+	o := newObjectHash()
+	o.start(t, size)
+	n, err := io.Copy(o.h, r)
+	if err == nil && n != size {
+		err = corrupt("an object of %d bytes has %d", size, n)
+	}
+	if err != nil {
+		return plumbing.ZeroHash, err
+	}
+	return o.finish()
 }

@@ -3,6 +3,9 @@ package store
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"crypto/sha1"
+	"encoding/binary"
 	"errors"
 	"io"
 	"io/fs"
@@ -352,4 +355,50 @@ func TestRefusedObjects(t *testing.T) {
 		require.Equal(t, h, e.Hash.String())
 		require.NoError(t, q.Discard())
 	}
+}
+
+// What has its checksum and its size, and is another object than its name says: a pack whose index leads to the wrong places, and a loose object.
+func TestRehash(t *testing.T) {
+	src := history(t, 12)
+	db := newDB(t)
+	q, _ := ingest(t, db, "one", gittest.Pack(t, src, []string{"master"}, "--delta-base-offset"))
+	require.NoError(t, q.Migrate())
+	loose, err := db.Put(plumbing.BlobObject, []byte("one\n"))
+	require.NoError(t, err)
+	require.NoError(t, db.Rehash(t.Context()))
+	ended, end := context.WithCancel(t.Context())
+	end()
+	require.ErrorIs(t, db.Rehash(ended), context.Canceled)
+
+	other, err := db.Put(plumbing.BlobObject, []byte("two\n"))
+	require.NoError(t, err)
+	text, err := os.ReadFile(db.main.loosePath(other))
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(db.main.loosePath(loose)))
+	require.NoError(t, os.WriteFile(db.main.loosePath(loose), text, 0o444))
+	err = db.Rehash(t.Context())
+	require.ErrorIs(t, err, pack.ErrCorrupt)
+	require.ErrorContains(t, err, loose.String()+" has the hash "+other.String())
+	require.NoError(t, os.Remove(db.main.loosePath(loose)))
+	require.NoError(t, db.Rehash(t.Context()))
+
+	// Two offsets of the index are exchanged, with the checksums of the bytes there. Source: gitformat-pack(5).
+	idx := strings.TrimSuffix(onePack(t, db), ".pack") + ".idx"
+	data, err := os.ReadFile(idx)
+	require.NoError(t, err)
+	n := int(binary.BigEndian.Uint32(data[8+255*4:]))
+	for _, table := range []int{8 + 1024 + 20*n, 8 + 1024 + 24*n} {
+		first, second := data[table:table+4], data[table+4:table+8]
+		was := bytes.Clone(first)
+		copy(first, second)
+		copy(second, was)
+	}
+	sum := sha1.Sum(data[:len(data)-20])
+	copy(data[len(data)-20:], sum[:])
+	require.NoError(t, os.Remove(idx))
+	require.NoError(t, os.WriteFile(idx, data, 0o444))
+	again, err := Open(db.Dir(), Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, again.Close()) })
+	require.ErrorIs(t, again.Rehash(t.Context()), pack.ErrCorrupt)
 }

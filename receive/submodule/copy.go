@@ -47,6 +47,14 @@ type Wanted struct {
 	Object plumbing.Hash
 }
 
+// Copied is what Copy copied.
+type Copied struct {
+	Wanted
+	// Commit is the commit that Object is, or leads to. Received reports that it was fetched: it was not here, or damaged.
+	Commit   plumbing.Hash
+	Received bool
+}
+
 // Pinned is the branch that points to the commit that Copy copied, and the branch of HEAD.
 const Pinned = "refs/heads/pinned"
 
@@ -54,32 +62,42 @@ const Pinned = "refs/heads/pinned"
 // check is called with the object before any ref moves. Existing objects are not fetched again. The commit that Copy returns is durable and
 // complete: connected, and each object checked like those of a push. Only one Copy may run at a time for each dir; it removes what a crash
 // left there.
-func (c *Copier) Copy(ctx context.Context, dir string, a Address, choose func([]Ref) (Wanted, error), check func(plumbing.ObjectType, []byte) error) (w Wanted, commit plumbing.Hash, err error) {
+//
+// A server that does not have what was chosen is ErrNoCommit.
+func (c *Copier) Copy(ctx context.Context, dir string, a Address, choose func([]Ref) (Wanted, error), check func(plumbing.ObjectType, []byte) error) (got Copied, err error) {
 	if a.Kind == Local || a.Kind == Relative {
-		return w, commit, fault.New(fault.Refused, "", "%s is no address of another server", a)
+		return got, fault.New(fault.Refused, "", "%s is no address of another server", a)
 	}
 	if err := vfs.MkdirAll(vfs.OS{}, filepath.Dir(dir), 0o755); err != nil {
-		return w, commit, err
+		return got, err
 	}
 	r, err := makeRepository(dir, 0o755, time.Now)
 	if err != nil {
-		return w, commit, err
+		return got, err
 	}
 	defer func() { err = errors.Join(err, r.db.Close()) }()
 	err = within(ctx, c.Timeout, a, func(ctx context.Context) (err error) {
-		w, commit, err = c.into(ctx, r, a, choose, check)
+		got, err = c.into(ctx, r, a, choose, check)
 		return err
 	})
-	return w, commit, err
+	return got, err
 }
 
-func (c *Copier) into(ctx context.Context, r *repository, a Address, choose func([]Ref) (Wanted, error), check func(plumbing.ObjectType, []byte) error) (w Wanted, commit plumbing.Hash, err error) {
+func (c *Copier) into(ctx context.Context, r *repository, a Address, choose func([]Ref) (Wanted, error), check func(plumbing.ObjectType, []byte) error) (got Copied, err error) {
 	before, err := r.refs.List("refs/")
 	if err != nil {
-		return w, commit, err
+		return got, err
 	}
 	var have []plumbing.Hash
 	for _, x := range before {
+		ok, err := r.db.Has(x.Hash)
+		if err != nil {
+			return got, err
+		}
+		if !ok { // packs were lost: everything is fetched again
+			have = nil
+			break
+		}
 		have = append(have, x.Hash)
 	}
 	in, w, err := c.fetch(ctx, r, a, have, false, choose)
@@ -88,7 +106,7 @@ func (c *Copier) into(ctx context.Context, r *repository, a Address, choose func
 		in, w, err = c.fetch(ctx, r, a, have, true, func([]Ref) (Wanted, error) { return w, nil })
 	}
 	if err != nil {
-		return w, commit, err
+		return got, err
 	}
 	var objs store.Reader = r.db
 	if in != nil {
@@ -97,12 +115,14 @@ func (c *Copier) into(ctx context.Context, r *repository, a Address, choose func
 	}
 	typ, data, err := objs.Get(w.Object)
 	if errors.Is(err, store.ErrNotFound) {
-		return w, commit, errNoCommit
+		return got, ErrNoCommit
 	}
 	if err != nil {
-		return w, commit, err
+		return got, err
 	}
-	commit, kind, err := object.Peel(objs, w.Object)
+	got = Copied{Wanted: w, Received: in != nil}
+	var kind plumbing.ObjectType
+	got.Commit, kind, err = object.Peel(objs, w.Object)
 	if err == nil && kind != plumbing.CommitObject {
 		err = fault.New(fault.Refused, "", "%s is a %s there, not a commit", w.Object.String()[:7], kind)
 	}
@@ -110,17 +130,17 @@ func (c *Copier) into(ctx context.Context, r *repository, a Address, choose func
 		err = check(typ, data)
 	}
 	if err != nil {
-		return w, commit, err
+		return got, err
 	}
 	if in != nil {
 		if err := in.Connected(ctx, store.Connect{Tips: []plumbing.Hash{w.Object}, Refs: have}); err != nil {
-			return w, commit, fmt.Errorf("the received pack is incomplete: %w", err)
+			return got, fmt.Errorf("the received pack is incomplete: %w", err)
 		}
 		if err := in.Migrate(); err != nil {
-			return w, commit, err
+			return got, err
 		}
 	}
-	return w, commit, r.show(before, w, commit)
+	return got, r.show(before, w, got.Commit)
 }
 
 // fetch requests what choose selects. in is nil if that is stored already; otherwise the caller discards in.

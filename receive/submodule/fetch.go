@@ -185,7 +185,7 @@ func plain(err error, a Address) error {
 	var bad *fsck.Error
 	switch {
 	case err == nil, errors.As(err, &fe), errors.As(err, &limit), errors.As(err, &bad), errors.Is(err, object.ErrCorrupt),
-		errors.Is(err, errNoCommit), errors.Is(err, errNoRefs), errors.Is(err, context.DeadlineExceeded):
+		errors.Is(err, ErrNoCommit), errors.Is(err, errNoRefs), errors.Is(err, context.DeadlineExceeded):
 		return err
 	}
 	var missing *store.MissingError

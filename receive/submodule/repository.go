@@ -139,8 +139,8 @@ func (r *repository) setShallow(list []plumbing.Hash) error {
 	return vfs.WriteFileAtomic(vfs.OS{}, filepath.Join(r.dir, shallowFile), []byte(b.String()), 0o644)
 }
 
-// errNoCommit reports that everything on the server was fetched, without the commit.
-var errNoCommit = errors.New("the repository does not have this commit, or it is not reachable from a branch or tag")
+// ErrNoCommit reports that everything on the server was fetched, without the commit.
+var ErrNoCommit = errors.New("the repository does not have this commit, or it is not reachable from a branch or tag")
 
 // fetchCommit fetches a commit: alone if the server serves it, otherwise with everything. It is durable on return.
 func (r *repository) fetchCommit(ctx context.Context, commit plumbing.Hash, dial func(context.Context) (transport, error), limits pack.Limits, id, agent string) error {
@@ -191,7 +191,7 @@ func (r *repository) take(ctx context.Context, q ask, dial func(context.Context)
 	typ, _, err := in.Header(q.commit)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return errNoCommit
+		return ErrNoCommit
 	case err != nil:
 		return err
 	case typ != plumbing.CommitObject:

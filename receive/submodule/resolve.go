@@ -203,7 +203,7 @@ func blame(err error) (kind fault.Kind, hint string) {
 	case kind != fault.Internal:
 	case errors.As(err, &bad), errors.As(err, &limit), errors.Is(err, object.ErrCorrupt):
 		kind = fault.Refused
-	case errors.Is(err, errNoCommit), errors.Is(err, errNoRefs):
+	case errors.Is(err, ErrNoCommit), errors.Is(err, errNoRefs):
 		kind, hint = fault.Refused, "push that commit to its own repository first"
 	default:
 		kind = fault.Busy
