@@ -185,6 +185,60 @@ func TestNodesThatAreDrainedMeanwhile(t *testing.T) {
 	require.ErrorContains(t, deploy(t, r), "it is live on no node")
 }
 
+// If the canary is drained before its stage begins, the next node is the canary: its failure keeps the others from being begun.
+func TestTheCanaryIsDrainedMeanwhile(t *testing.T) {
+	p, k := plan(t, webs, "stages:\n- {name: d, roles: [db]}\n- {name: w, canary: 1, rolling: 2}")
+	m := &machines{breaks: map[string]bool{"web2": true}}
+	r, _ := rollout(t, p, k, m)
+	r.Again = func(context.Context) (map[string]fleet.Node, error) { return drained(k, "web1"), nil }
+	require.ErrorContains(t, deploy(t, r), "node web2")
+	require.Equal(t, []string{"apply db1", "apply web2"}, applied(m))
+	stage := progress(t, r).Stages[1]
+	require.Equal(t, 3, stage.Of, "the canary, and two batches of two: %+v", stage)
+}
+
+// Within a batch, too, nodes that were drained during a pause are left out.
+func TestNodesThatAreDrainedInTheMiddleOfABatch(t *testing.T) {
+	p, k := plan(t, webs, "stages:\n- {name: d, roles: [db]}\n- {name: w, parallel: 1}")
+	m := &machines{}
+	r, told := rollout(t, p, k, m)
+	var away []string
+	r.Again = func(context.Context) (map[string]fleet.Node, error) { return drained(k, away...), nil }
+	m.inApply = func(name string) {
+		if name != "web2" {
+			return
+		}
+		_, err := r.Pause(true)
+		require.NoError(t, err)
+	}
+	r.Rests = func(rests bool) {
+		if !rests {
+			return
+		}
+		away = []string{"web3", "web6"}
+		_, err := r.Pause(false)
+		require.NoError(t, err)
+	}
+	require.NoError(t, deploy(t, r))
+	require.Equal(t, []string{"apply db1", "apply web1", "apply web2", "apply web4", "apply web5"}, applied(m))
+	require.Contains(t, strings.Join(*told, "\n"), "left out: web3, web6")
+	require.Equal(t, []string{"web3", "web6"}, progress(t, r).NotLive())
+}
+
+// drained returns nodes of which some are drained.
+func drained(k map[string]fleet.Node, names ...string) map[string]fleet.Node {
+	now := map[string]fleet.Node{}
+	for name, n := range k {
+		n.Drained = slices.Contains(names, name)
+		now[name] = n
+	}
+	return now
+}
+
+func applied(m *machines) []string {
+	return slices.DeleteFunc(slices.Clone(m.asked), func(a string) bool { return !strings.HasPrefix(a, "apply") })
+}
+
 // A rollout that waits can be left to a later process: it says so when it begins to wait, and the file tells that it has begun.
 func TestAWaitingRolloutIsLeftToALaterProcess(t *testing.T) {
 	p, k := plan(t, webs, "stages:\n- {name: w, wait_for: [{command: x, every: 1ms}]}")

@@ -37,7 +37,7 @@ func (r *Rollout) present(s PlanStage) []Member {
 	return r.p.present(s)
 }
 
-// batches returns the batches of a stage. From the first one on they stay the same.
+// batches returns the batches of a stage. From the beginning of the first one on they stay the same.
 func (r *Rollout) batches(s PlanStage) [][]Member { return Batches(s, r.present(s)) }
 
 // reached returns those of a batch that the rollout deploys to.
@@ -81,14 +81,46 @@ func (r *Rollout) known(name string) Node {
 	return r.Known[name]
 }
 
-// lookAgain leaves out the nodes of a batch that were drained or removed since the rollout began, unless they have been deployed to.
-func (r *Rollout) lookAgain(ctx context.Context, batch []Member) error {
+// none is not the number of a stage.
+const none = -1
+
+// nextBatch returns the k-th batch of a stage without the nodes that were drained or removed since the rollout began. As long as nothing of the stage has begun, their
+// places go to the next nodes, so that there is a canary; afterwards the batches stay the same. nil means that no node is left.
+func (r *Rollout) nextBatch(ctx context.Context, i, k int, s PlanStage) ([]Member, error) {
+	for {
+		batches := r.batches(s)
+		if k >= len(batches) {
+			return nil, nil
+		}
+		divide := i
+		if !r.untouched(i, s) {
+			divide = none
+		}
+		changed, err := r.lookAgain(ctx, batches[k], divide)
+		if err != nil || divide == none || !changed {
+			return batches[k], err
+		}
+	}
+}
+
+// untouched reports whether nothing of a stage has begun.
+func (r *Rollout) untouched(i int, s PlanStage) bool {
+	at := r.stage(i)
+	return at.Entered == 0 && at.Before == 0 && at.Done == 0 && !slices.ContainsFunc(s.Nodes, func(m Member) bool {
+		st := r.node(m.Name).State
+		return st != Ready && st != Waiting && st != Missing
+	})
+}
+
+// lookAgain leaves out those of the given nodes that were drained or removed since the rollout began, unless they have been deployed to. changed reports whether there were any. divide is the
+// stage that is then divided into batches again, or none.
+func (r *Rollout) lookAgain(ctx context.Context, batch []Member, divide int) (changed bool, err error) {
 	if r.Again == nil {
-		return nil
+		return false, nil
 	}
 	known, err := r.Again(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	r.mu.Lock()
 	r.Known = known
@@ -107,32 +139,36 @@ func (r *Rollout) lookAgain(ctx context.Context, batch []Member) error {
 		}
 	}
 	if len(gone) == 0 {
-		return nil
+		return false, nil
 	}
 	if err := r.leaderMissing(gone); err != nil {
-		return &Failure{Stage: r.node(gone[0]).Stage, Reason: err.Error()}
+		return false, &Failure{Stage: r.node(gone[0]).Stage, Reason: err.Error()}
 	}
 	old, err := r.earlier(gone)
 	if err != nil {
-		return err
+		return false, err
 	}
 	r.Emit(event.Event{Kind: event.Note, Text: "left out: " + list(gone), Lines: reasons})
 	err = r.change(func(p *Progress) {
 		for i, name := range gone {
 			n := p.node(name)
-			n.State, n.Late, n.Reason = Missing, true, reasons[i]
+			n.State, n.Late, n.Reason = Missing, divide == none, reasons[i]
+		}
+		if divide != none {
+			s := p.Plan.Stages[divide]
+			p.Stages[divide].Of = len(Batches(s, p.present(s)))
 		}
 		p.Others, r.fixed = append(p.Others, old...), nil
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, m := range told {
 		if _, err := r.Nodes.Back(ctx, known[m.Name], r.order(m)); err != nil {
 			r.notTold(m, err)
 		}
 	}
-	return context.Cause(ctx)
+	return true, context.Cause(ctx)
 }
 
 // notTold reports that a node waits for a deployment that will not come: nothing has changed there, and the wait ends by itself.

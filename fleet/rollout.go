@@ -273,19 +273,19 @@ func (r *Rollout) paused() bool {
 	return r.p.Paused
 }
 
-// waitWhilePaused waits while the rollout is paused.
-func (r *Rollout) waitWhilePaused(ctx context.Context) error {
+// waitWhilePaused waits while the rollout is paused, and reports whether it was.
+func (r *Rollout) waitWhilePaused(ctx context.Context) (waited bool, err error) {
 	r.mu.Lock()
 	wake := r.wake
 	r.mu.Unlock()
 	select {
 	case <-wake:
-		return context.Cause(ctx)
+		return false, context.Cause(ctx)
 	default:
 	}
 	goes, err := r.rests()
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer goes()
 	r.Emit(event.Event{Kind: event.Note, Text: "paused: no further node is begun until  corpus-git rollout resume " + string(r.Order.Deployment.Project)})
@@ -294,7 +294,7 @@ func (r *Rollout) waitWhilePaused(ctx context.Context) error {
 		r.Emit(event.Event{Kind: event.Note, Text: "resumed"})
 	case <-ctx.Done():
 	}
-	return context.Cause(ctx)
+	return true, context.Cause(ctx)
 }
 
 // rests records, durably, that the rollout waits for somebody or something, so that a later process continues it. Call goes afterwards.

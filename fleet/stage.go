@@ -36,15 +36,16 @@ func (r *Rollout) runStage(ctx context.Context, i int, s PlanStage) error {
 			return err
 		}
 	}
-	for k, batch := range r.batches(s) {
-		if k < at.Done {
-			continue
-		}
-		if err := r.waitWhilePaused(ctx); err != nil {
+	for k := at.Done; k < r.stage(i).Of; k++ {
+		if _, err := r.waitWhilePaused(ctx); err != nil {
 			return err
 		}
-		if err := r.lookAgain(ctx, batch); err != nil {
+		batch, err := r.nextBatch(ctx, i, k, s)
+		if err != nil {
 			return err
+		}
+		if batch == nil {
+			break
 		}
 		if err := r.batch(ctx, i, k, s, batch); err != nil {
 			return err
@@ -220,9 +221,13 @@ func (r *Rollout) deploy(ctx context.Context, s PlanStage, nodes []Member, canar
 	var broken errorOnce
 	turn := make(chan struct{}, min(max(s.AtOnce, 1), maxAtOnce))
 	next := &ahead{r: r, nodes: todo, most: cap(turn)}
-	for _, m := range todo {
+	for len(next.nodes) > 0 {
 		turn <- struct{}{}
-		if stopped = next.waitWhilePaused(ctx); stopped != nil || !unknown[m.Name] && tooMany() || broken.get() != nil {
+		if stopped = next.waitWhilePaused(ctx); stopped != nil || len(next.nodes) == 0 {
+			break
+		}
+		m := next.nodes[0]
+		if !unknown[m.Name] && tooMany() || broken.get() != nil {
 			break
 		}
 		if err := next.begin(); err != nil {
@@ -291,7 +296,7 @@ func (a *ahead) leave() {
 	a.before = nil
 }
 
-// waitWhilePaused waits while the rollout is paused.
+// waitWhilePaused waits while the rollout is paused. Nodes that were drained or removed meanwhile are left out.
 func (a *ahead) waitWhilePaused(ctx context.Context) error {
 	if len(a.before) > 0 && a.r.paused() {
 		a.leave()
@@ -299,7 +304,16 @@ func (a *ahead) waitWhilePaused(ctx context.Context) error {
 			return err
 		}
 	}
-	return a.r.waitWhilePaused(ctx)
+	waited, err := a.r.waitWhilePaused(ctx)
+	if !waited || err != nil {
+		return err
+	}
+	a.leave()
+	if _, err := a.r.lookAgain(ctx, a.nodes, none); err != nil {
+		return err
+	}
+	a.nodes = a.r.reached(a.nodes)
+	return nil
 }
 
 // errorOnce is the first error of several goroutines.
