@@ -48,27 +48,28 @@ func (dep *deployment) runAll(ctx context.Context, list []procedures.Procedure) 
 				return
 			}
 		}
-		if why, skip := dep.env.Prepared.Skips(skippedAs(name)); skip {
+		why, skip := dep.skipped(name)
+		if skip {
 			dep.env.Note("%s skipped: %s%s", name, why, skipNote(name, d))
-			continue
-		}
-		if name == procedures.NameInstall && !dep.continuing {
-			dep.reverse(ctx)
-		}
-		if err := dep.procedure(ctx, dep.env, proc); err != nil {
-			if !dep.isSuspended() {
-				dep.fail(ctx, name, err)
+		} else {
+			if name == procedures.NameInstall && !dep.continuing {
+				dep.reverse(ctx)
 			}
-			return
+			if err := dep.procedure(ctx, dep.env, proc); err != nil {
+				if !dep.isSuspended() {
+					dep.fail(ctx, name, err)
+				}
+				return
+			}
 		}
-		switch name {
-		case procedures.NameArchive:
-			dep.archived = true
-			if err := dep.hold(ctx); err != nil {
+		switch {
+		case name == procedures.NameArchive:
+			dep.archived = !skip
+			if err := dep.hold(ctx); err != nil { // also without an archive: the stages decide when it continues
 				dep.fail(ctx, name, err)
 				return
 			}
-		case procedures.NameInstall:
+		case name == procedures.NameInstall && !skip:
 			dep.restartReversed(ctx)
 		}
 	}
@@ -78,12 +79,12 @@ func (dep *deployment) runAll(ctx context.Context, list []procedures.Procedure) 
 	dep.commit(ctx)
 }
 
-// skippedAs returns the procedure under whose name another one is skipped: in a project with nodes, skipping install skips the rollout.
-func skippedAs(name string) string {
+// skipped reports whether a procedure is skipped, and why. Those of the nodes never are: each node skips the same procedures as this machine.
+func (dep *deployment) skipped(name string) (why string, skip bool) {
 	if name == procedures.NameRollout || name == procedures.NameNodes {
-		return procedures.NameInstall
+		return "", false
 	}
-	return name
+	return dep.env.Prepared.Skips(name)
 }
 
 // skipNote says what skipping a procedure means for the deployment's changes.

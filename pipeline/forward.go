@@ -75,7 +75,7 @@ func (dep *deployment) resume(ctx context.Context) {
 		list = []procedures.Procedure{procedures.Restore{}, procedures.Rollout{}}
 	}
 	for _, proc := range list {
-		if _, skip := dep.env.Prepared.Skips(skippedAs(proc.Name())); skip {
+		if _, skip := dep.skipped(proc.Name()); skip {
 			continue
 		}
 		if err := dep.procedure(ctx, dep.env, proc); err != nil {

@@ -47,3 +47,25 @@ func TestSupersede(t *testing.T) {
 	require.Equal(t, project.Live, res.State, out)
 	require.Equal(t, "next", m.live("page"))
 }
+
+// A deployment with Hold waits also where the archive is skipped: otherwise it would go live before its stage begins, and on some nodes only if others are not ready.
+func TestHoldWithoutArchive(t *testing.T) {
+	m := newMachine(t)
+	one := m.commit(project.Code, "", map[string]string{"page": "one"})
+	res, out := m.push(project.Code, "", one)
+	require.Equal(t, project.Live, res.State, out)
+	two := m.commit(project.Code, one, map[string]string{"page": "two"})
+	id, err := m.p.Start(t.Context(), project.Deployment{
+		Project: "app", Trigger: project.TriggerPush, Repo: project.Code, Hold: true, Pusher: project.Pusher{Key: "marie"}, Select: project.Selection{Skip: []string{"archive"}},
+		Change: project.Change{Ref: "refs/heads/master", Old: one, New: two},
+	}, nil)
+	require.NoError(t, err)
+	ended, err := m.p.Held(t.Context(), id)
+	require.NoError(t, err)
+	require.False(t, ended)
+	require.Equal(t, "one", m.live("page"))
+	m.p.Release(id, nil)
+	res, out = m.follow(id)
+	require.Equal(t, project.Live, res.State, out)
+	require.Equal(t, "two", m.live("page"))
+}

@@ -48,6 +48,8 @@ type Deployments interface {
 	Begun(ctx context.Context, d project.Deployment) (bool, error)
 	// LastLive returns the deployments that went live last, by project.
 	LastLive(ctx context.Context, names []project.Name) (map[project.Name]project.Record, error)
+	// Find returns a deployment of a project; an unknown one is fault.Usage.
+	Find(ctx context.Context, name project.Name, id string) (project.Record, error)
 	// Undeployed reports whether a project was undeployed, and nothing has gone live since.
 	Undeployed(ctx context.Context, name project.Name) (bool, error)
 }
@@ -340,7 +342,7 @@ func deployment(m bundle.Manifest, by project.Pusher) project.Deployment {
 }
 
 // before returns the deployment that restores what was live before another one: none, without a trigger, if that was not the last that went
-// live. If nothing was live before, it is an undeploy.
+// live. If nothing was live before, it is an undeploy. What was live before and was not archived is fault.Refused.
 func (b *Machine) before(ctx context.Context, m bundle.Manifest, by project.Pusher) (project.Deployment, error) {
 	d := project.Deployment{ID: m.Deployment, Project: m.Release.Project, Pusher: by}
 	last, err := b.Deployments.LastLive(ctx, []project.Name{d.Project})
@@ -354,8 +356,17 @@ func (b *Machine) before(ctx context.Context, m bundle.Manifest, by project.Push
 	if err != nil {
 		return d, err
 	}
-	if d.Trigger = project.TriggerUndeploy; archive != "" {
+	if archive != "" {
 		d.Trigger, d.Restore = project.TriggerRollback, project.ID(archive)
+		return d, nil
 	}
+	rec, err := b.Deployments.Find(ctx, d.Project, string(m.Restore))
+	if err != nil {
+		return d, err
+	}
+	if rec.LiveCode != "" {
+		return d, fault.New(fault.Refused, "rollback", "no archive has what was live before the deployment %s: %s", m.Restore.Short(), rec.LiveCode.Short()).WithHint("deploy it again")
+	}
+	d.Trigger = project.TriggerUndeploy
 	return d, nil
 }
