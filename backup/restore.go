@@ -79,6 +79,8 @@ type RestoreOptions struct {
 	MissingToRoot bool
 	// Account finds a user, or a group, of this machine by its name; nil asks the system.
 	Account func(name string, group bool) (id int, ok bool)
+	// Database is called with the path of the restored database before it has its final name; nil does nothing.
+	Database func(ctx context.Context, path string) error
 }
 
 // systemAccount asks the system.
@@ -155,6 +157,9 @@ func (r *restorer) run(ctx context.Context, open func() (io.ReadCloser, error)) 
 		}
 	}
 	err := r.extract(ctx, open)
+	if err == nil {
+		err = r.database(ctx)
+	}
 	if err == nil {
 		err = r.publish()
 	}
@@ -417,6 +422,16 @@ func (r *restorer) id(known map[string]int, name string, number int) int {
 		return number
 	}
 	return max(known[name], 0)
+}
+
+// database lets the caller change the restored database.
+func (r *restorer) database(ctx context.Context) error {
+	path := filepath.Join(r.state.RestoreTemp(), filepath.Base(r.state.Database()))
+	there, err := vfs.Exists(r.fs, path)
+	if err != nil || !there || r.o.Database == nil {
+		return err
+	}
+	return r.o.Database(ctx, path)
 }
 
 // publish renames everything into place, the state last, since a server starts from that.

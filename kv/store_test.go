@@ -262,3 +262,49 @@ func TestFacts(t *testing.T) {
 	require.Equal(t, fault.Refused, fault.KindOf(kv.CheckWritable("kv set", "nodes/web1/facts/os")))
 	require.NoError(t, kv.CheckWritable("kv set", "shared/nodes/x"))
 }
+
+// After a restore every key has a revision that was not given before, in the same order; what watches projects continues where it was, and a change that expects an old revision is refused.
+func TestRestored(t *testing.T) {
+	ctx := t.Context()
+	path := filepath.Join(t.TempDir(), "x.db")
+	d, err := db.Open(ctx, path)
+	require.NoError(t, err)
+	s, err := kv.Open(ctx, d, time.Now)
+	require.NoError(t, err)
+	_, token, err := s.Elect(ctx, "app", []string{"web1"})
+	require.NoError(t, err)
+	_, err = s.Set(ctx, kv.Put{Key: "shared/a", Value: "1"})
+	require.NoError(t, err)
+	before, _, err := s.Since(ctx, 0)
+	require.NoError(t, err)
+	_, err = d.Exec(`CREATE TABLE kv_watch (project TEXT PRIMARY KEY, seen INTEGER NOT NULL)`)
+	require.NoError(t, err)
+	_, err = d.Exec(`INSERT INTO kv_watch VALUES ('app', ?)`, before[0].Revision)
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+	const lost = 1000 // changes after the backup
+
+	require.NoError(t, kv.Restored(ctx, path))
+	require.NoError(t, kv.Restored(ctx, path), "restored again, from a backup of the restored server")
+	require.NoFileExists(t, path+"-wal")
+	d, err = db.Open(ctx, path)
+	require.NoError(t, err)
+	s, err = kv.Open(ctx, d, time.Now)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = d.Close() })
+	all, newest, err := s.Since(ctx, before[1].Revision+lost)
+	require.NoError(t, err)
+	require.Len(t, all, 2, "whoever has seen a lost change is told all keys")
+	require.Equal(t, "projects/app/leader", all[0].Key)
+	require.Equal(t, all[1].Revision, newest)
+	_, again, err := s.Elect(ctx, "app", []string{"web1"})
+	require.NoError(t, err)
+	require.Greater(t, again, token+lost)
+	var seen int64
+	require.NoError(t, d.QueryRow(`SELECT seen FROM kv_watch`).Scan(&seen))
+	require.Equal(t, all[0].Revision, seen)
+	_, err = s.Set(ctx, kv.Put{Key: "shared/a", Value: "2", If: &before[1].Revision})
+	require.Equal(t, fault.Refused, fault.KindOf(err))
+
+	require.NoError(t, kv.Restored(ctx, filepath.Join(t.TempDir(), "older.db")), "of a release without keys")
+}

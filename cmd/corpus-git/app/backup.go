@@ -16,6 +16,7 @@ import (
 	"corpus-git/internal/db"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
+	"corpus-git/kv"
 	"corpus-git/layout"
 	"corpus-git/pipeline/records"
 	"corpus-git/project"
@@ -189,7 +190,7 @@ func shortOrNone(commit string) string {
 }
 
 func (c *command) restoreCommand() *cobra.Command {
-	var o backup.RestoreOptions
+	o := backup.RestoreOptions{Database: kv.Restored}
 	cmd := &cobra.Command{
 		Use: "restore FILE", Short: "Restore a backup into an empty root",
 		Long: "Reads FILE twice: once to verify it and to look up the accounts that own the files, and once to write. Nothing appears\n" +
