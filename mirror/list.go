@@ -134,6 +134,9 @@ func parse(name string, text []byte) (*List, error) {
 			return nil, err
 		}
 	}
+	if err := l.together(); err != nil {
+		return nil, err
+	}
 	for i := range l.Folders {
 		f := &l.Folders[i]
 		f.line = doc.Folders[i].Line

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 	"corpus-git/internal/vfs"
 	"corpus-git/mirror/packages"
 )
@@ -28,6 +29,10 @@ type Packages struct {
 	Names         []string `yaml:"names"`
 	// SignedBy is the keyring that verifies the archive, required. A relative path is relative to the list's folder.
 	SignedBy string `yaml:"signed_by"`
+	// Recommends, true if it is not given, copies what the packages recommend, too, as apt-get installs it by default.
+	Recommends *bool `yaml:"recommends"`
+	// With are the paths of other entries, in which dependencies may be: those of a suite of updates are in the suite that it updates.
+	With []string `yaml:"with"`
 
 	line int
 }
@@ -75,8 +80,29 @@ func (l *List) hasPackages(p string) bool {
 	return slices.ContainsFunc(l.Packages, func(x Packages) bool { return x.Path == p })
 }
 
-func (p Packages) source() packages.Source {
-	return packages.Source{URL: p.URL, Suite: p.Suite, Components: p.Components, Architectures: p.Architectures, Names: p.Names, SignedBy: p.SignedBy}
+// together checks that the entries named by With exist, and need none themselves.
+func (l *List) together() error {
+	for _, p := range l.Packages {
+		for _, w := range p.With {
+			i := slices.IndexFunc(l.Packages, func(o Packages) bool { return o.Path == w })
+			if i < 0 || w == p.Path || len(l.Packages[i].With) > 0 {
+				return l.bad(p.line, "with of %s has %s, which is no other entry of packages without with", p.Path, printable.Clip(w, 200))
+			}
+		}
+	}
+	return nil
+}
+
+func (m *Mirror) source(p Packages) packages.Source {
+	s := packages.Source{
+		URL: p.URL, Suite: p.Suite, Components: p.Components, Architectures: p.Architectures, Names: p.Names, SignedBy: p.SignedBy, Recommends: p.Recommends == nil || *p.Recommends,
+	}
+	for _, o := range m.List.Packages {
+		if slices.Contains(p.With, o.Path) {
+			s.With = append(s.With, packages.Other{Path: o.Path, Dir: m.packagesCopy(o).Dir, Suite: o.Suite, Components: o.Components, Architectures: o.Architectures, SignedBy: o.SignedBy})
+		}
+	}
+	return s
 }
 
 func (m *Mirror) packagesCopy(p Packages) packages.Copy {
@@ -103,13 +129,24 @@ func (m *Mirror) packages(ctx context.Context, p Packages, renew bool) (Outcome,
 	if pinned && !renew {
 		want = old.Release
 	}
-	sum, _, err := m.packagesCopy(p).Sync(ctx, p.source(), want)
+	for _, o := range p.With {
+		m.mu.Lock()
+		_, ok := m.lock.Packages[o]
+		m.mu.Unlock()
+		if !ok {
+			return out, fault.New(fault.Refused, "", "it needs %s, which is not copied yet", o)
+		}
+	}
+	sum, fetched, err := m.packagesCopy(p).Sync(ctx, m.source(p), want)
 	if err != nil {
 		return out, err
 	}
 	out.At = sum
 	switch {
 	case pinned && old.Release == sum:
+		if fetched > 0 { // the list names others, or they were lost here
+			out.Change = copied
+		}
 		return out, nil
 	case pinned:
 		out.Change = updated
@@ -120,7 +157,7 @@ func (m *Mirror) packages(ctx context.Context, p Packages, renew bool) (Outcome,
 }
 
 func (m *Mirror) verifyPackages(ctx context.Context, p Packages, old LockedPackages) error {
-	err := m.packagesCopy(p).Verify(ctx, p.source(), old.Release)
+	err := m.packagesCopy(p).Verify(ctx, m.source(p), old.Release)
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return fault.New(fault.Failed, "", "%w", err).WithHint("the next  corpus-git mirror sync  fetches it again")
 	}

@@ -94,7 +94,7 @@ func (m *Mirror) Sync(ctx context.Context, o Options, done func(Outcome)) error 
 		return err
 	}
 	type entry func() (Outcome, error)
-	var entries []entry
+	var entries, later []entry
 	renew := func(p string) bool { return o.All || slices.Contains(o.Update, p) }
 	for _, r := range m.List.Repositories {
 		entries = append(entries, func() (Outcome, error) { return m.repository(ctx, r, renew(r.Path)) })
@@ -103,28 +103,35 @@ func (m *Mirror) Sync(ctx context.Context, o Options, done func(Outcome)) error 
 		entries = append(entries, func() (Outcome, error) { return m.file(ctx, f, renew(f.Path)) })
 	}
 	for _, p := range m.List.Packages {
-		entries = append(entries, func() (Outcome, error) { return m.packages(ctx, p, renew(p.Path)) })
+		e := func() (Outcome, error) { return m.packages(ctx, p, renew(p.Path)) }
+		if len(p.With) > 0 {
+			later = append(later, e)
+		} else {
+			entries = append(entries, e)
+		}
 	}
 	var wg sync.WaitGroup
 	var one sync.Mutex
 	free := make(chan struct{}, max(o.Jobs, 1))
-	for _, e := range entries {
-		free <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-free }()
-			out, err := e()
-			if diskfull.Is(err) && fault.HintOf(err) == "" {
-				err = fault.New(fault.Busy, "", "the disk is full: %w", err).WithHint("free some space; the next sync copies it")
-			}
-			if err != nil {
-				out.Change, out.Error, out.Hint = failed, printable.Line(err.Error()), fault.HintOf(err)
-			}
-			one.Lock()
-			defer one.Unlock()
-			done(out)
-		})
+	for _, list := range [][]entry{entries, later} {
+		for _, e := range list {
+			free <- struct{}{}
+			wg.Go(func() {
+				defer func() { <-free }()
+				out, err := e()
+				if diskfull.Is(err) && fault.HintOf(err) == "" {
+					err = fault.New(fault.Busy, "", "the disk is full: %w", err).WithHint("free some space; the next sync copies it")
+				}
+				if err != nil {
+					out.Change, out.Error, out.Hint = failed, printable.Line(err.Error()), fault.HintOf(err)
+				}
+				one.Lock()
+				defer one.Unlock()
+				done(out)
+			})
+		}
+		wg.Wait()
 	}
-	wg.Wait()
 	return ctx.Err()
 }
 

@@ -31,10 +31,23 @@ type Source struct {
 	Suite         string
 	Components    []string
 	Architectures []string
-	// Names are the packages; those that they depend on are copied, too.
-	Names []string
+	// Names are the packages; those that they depend on are copied, too, and with Recommends those that they recommend.
+	Names      []string
+	Recommends bool
 	// SignedBy is the absolute path of the keyring that verifies the archive, as for signed-by of sources.list(5).
 	SignedBy string
+	// With are copies of other archives that dependencies may be in, as those of a suite of updates are.
+	With []Other
+}
+
+// Other is a copy of another archive.
+type Other struct {
+	// Path names it in messages, Dir is the copy.
+	Path, Dir     string
+	Suite         string
+	Components    []string
+	Architectures []string
+	SignedBy      string
 }
 
 // Copy is a copy of packages.
@@ -67,8 +80,8 @@ type release struct {
 	parts  map[string]part
 }
 
-// Sync completes the copy for the index with the SHA-256 want, "" for the archive's current one, and returns the index's SHA-256 and the number of its packages.
-func (c Copy) Sync(ctx context.Context, s Source, want string) (sum string, n int, err error) {
+// Sync completes the copy for the index with the SHA-256 want, "" for the archive's current one, and returns the index's SHA-256 and how many packages were fetched.
+func (c Copy) Sync(ctx context.Context, s Source, want string) (sum string, fetched int, err error) {
 	if err := vfs.RemoveAll(c.FS, c.Work); err != nil {
 		return "", 0, err
 	}
@@ -117,8 +130,9 @@ func (c Copy) Sync(ctx context.Context, s Source, want string) (sum string, n in
 		if err := c.Fetch(ctx, s.at(d.name), name, d.sum, d.size); err != nil {
 			return "", 0, fmt.Errorf("%s: %w", path.Base(d.name), err)
 		}
+		fetched++
 	}
-	return hash(r.text), len(debs), c.publish(dists, r, indexes)
+	return hash(r.text), fetched, c.publish(dists, r, indexes)
 }
 
 // at returns the URL of a file of the archive.
@@ -214,9 +228,14 @@ func (c Copy) resolve(ctx context.Context, s Source) ([]part, error) {
 		}
 		conf := fmt.Sprintf(`Dir::Etc::parts "/dev/null"; Dir::Etc::main "/dev/null"; Dir::Etc::sourceparts "/dev/null"; Dir::Etc::preferencesparts "/dev/null"; Dir::Etc::preferences "/dev/null"; Dir::Etc::netrcparts "/dev/null";
 Dir::Etc::sourcelist "%[1]s/sources.list"; Dir::State::lists "%[1]s/lists"; Dir::State::status "%[1]s/status"; Dir::State::extended_states "%[1]s/extended"; Dir::Cache "%[1]s/cache"; Dir::Log "%[1]s";
-APT::Architecture "%[2]s"; APT::Architectures "%[2]s"; APT::Install-Recommends "false"; APT::Sandbox::User "root"; Acquire::Languages "none"; Debug::NoLocking "true"; APT::Update::Error-Mode "any"; Acquire::ForceHash "SHA256";
-`, root, arch)
-		source := fmt.Sprintf("deb [arch=%s signed-by=%s] copy:%s %s %s\n", arch, s.SignedBy, c.Work, s.Suite, strings.Join(s.Components, " "))
+APT::Architecture "%[2]s"; APT::Architectures "%[2]s"; APT::Install-Recommends "%[3]t"; APT::Sandbox::User "root"; Acquire::Languages "none"; Debug::NoLocking "true"; APT::Update::Error-Mode "any"; Acquire::ForceHash "SHA256";
+`, root, arch, s.Recommends)
+		source := sourceLine(arch, s.SignedBy, c.Work, s.Suite, s.Components)
+		for _, o := range s.With {
+			if slices.Contains(o.Architectures, arch) {
+				source += sourceLine(arch, o.SignedBy, o.Dir, o.Suite, o.Components)
+			}
+		}
 		for name, text := range map[string]string{"apt.conf": conf, "sources.list": source, "status": ""} {
 			if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil { //nolint:gosec // nothing in it is secret
 				return nil, err
@@ -229,7 +248,7 @@ APT::Architecture "%[2]s"; APT::Architectures "%[2]s"; APT::Install-Recommends "
 		if err != nil {
 			return nil, err
 		}
-		debs, err := c.uris(out)
+		debs, err := c.uris(s, out)
 		if err != nil {
 			return nil, err
 		}
@@ -240,6 +259,11 @@ APT::Architecture "%[2]s"; APT::Architectures "%[2]s"; APT::Install-Recommends "
 	}
 	slices.SortFunc(all, func(a, b part) int { return strings.Compare(a.name, b.name) })
 	return slices.CompactFunc(all, func(a, b part) bool { return a.name == b.name }), nil
+}
+
+// sourceLine returns a line of sources.list(5) for an archive in a folder.
+func sourceLine(arch, signedBy, dir, suite string, components []string) string {
+	return fmt.Sprintf("deb [arch=%s signed-by=%s] copy:%s %s %s\n", arch, signedBy, dir, suite, strings.Join(components, " "))
 }
 
 // apt runs apt-get with the configuration in a folder.
@@ -262,21 +286,35 @@ func (c Copy) apt(ctx context.Context, root string, args ...string) ([]byte, err
 	return out.Bytes(), nil
 }
 
-// uris reads what apt-get install --print-uris prints: 'URI' NAME SIZE SHA256:SUM.
-func (c Copy) uris(text []byte) (out []part, err error) {
+// uris reads what apt-get install --print-uris prints: 'URI' NAME SIZE SHA256:SUM. What comes from another archive must be in its copy.
+func (c Copy) uris(s Source, text []byte) (out []part, err error) {
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
 		f := strings.Fields(lines.Text())
 		if len(f) == 0 {
 			continue
 		}
 		f = append(f, "", "", "")
-		name, err := url.PathUnescape(strings.TrimPrefix(strings.Trim(f[0], "'"), "copy:"+c.Work+"/"))
+		at := strings.Trim(f[0], "'")
+		from := slices.IndexFunc(s.With, func(o Other) bool { return strings.HasPrefix(at, "copy:"+o.Dir+"/") })
+		dir := c.Work
+		if from >= 0 {
+			dir = s.With[from].Dir
+		}
+		name, err := url.PathUnescape(strings.TrimPrefix(at, "copy:"+dir+"/"))
 		size, serr := strconv.ParseInt(f[2], 10, 64)
 		sum, ok := strings.CutPrefix(f[3], "SHA256:")
 		if err := errors.Join(err, serr); err != nil || !ok || !filepath.IsLocal(name) {
 			return nil, fault.New(fault.Refused, "", "the archive has a package that cannot be copied: %s", printable.Line(lines.Text()))
 		}
-		out = append(out, part{name, sum, size})
+		if from < 0 {
+			out = append(out, part{name, sum, size})
+			continue
+		}
+		if sumOf(filepath.Join(dir, filepath.FromSlash(name))) != sum {
+			pkg, _, _ := strings.Cut(path.Base(name), "_")
+			return nil, fault.New(fault.Refused, "", "%s is needed from %s, whose copy does not have it", printable.Line(path.Base(name)), s.With[from].Path).
+				WithHint("add %s to the names of %s", printable.Line(pkg), s.With[from].Path)
+		}
 	}
 	return out, nil
 }

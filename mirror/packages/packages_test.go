@@ -34,11 +34,11 @@ func TestReadRelease(t *testing.T) {
 // What apt-get prints of a forged archive leads nowhere else either.
 func TestURIs(t *testing.T) {
 	c := Copy{Work: "/m/debian.part"}
-	got, err := c.uris([]byte("'copy:/m/debian.part/pool/main/g/g%2b%2b_1_amd64.deb' g++_1_amd64.deb 12 SHA256:ab\n\n"))
+	got, err := c.uris(Source{}, []byte("'copy:/m/debian.part/pool/main/g/g%2b%2b_1_amd64.deb' g++_1_amd64.deb 12 SHA256:ab\n\n"))
 	require.NoError(t, err)
 	require.Equal(t, []part{{"pool/main/g/g++_1_amd64.deb", "ab", 12}}, got)
 	for _, bad := range []string{"'copy:/m/debian.part/../../x.deb' x.deb 1 SHA256:ab", "'copy:/m/debian.part/x.deb' x.deb 1 MD5Sum:ab", "'copy:/m/debian.part/x.deb'", "'http://x/x.deb' x.deb 1"} {
-		_, err := c.uris([]byte(bad))
+		_, err := c.uris(Source{}, []byte(bad))
 		require.ErrorContains(t, err, "cannot be copied", bad)
 	}
 }
