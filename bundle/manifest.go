@@ -82,6 +82,8 @@ type Manifest struct {
 	Restore project.ID `json:"restore,omitempty"`
 	// Also are later deployments of the same order: what went live last may be one of them, if Restore takes all of them back.
 	Also []project.ID `json:"also,omitempty"`
+	// Undeploy undeploys the project; the bundle then has no packs.
+	Undeploy bool `json:"undeploy,omitempty"`
 	// Select selects what is run.
 	Select project.Selection `json:"select,omitzero"`
 	By     project.Pusher    `json:"by"`

@@ -225,6 +225,21 @@ func TestNodesThatAreDrainedInTheMiddleOfABatch(t *testing.T) {
 	require.Equal(t, []string{"web3", "web6"}, progress(t, r).NotLive())
 }
 
+// An undeploy reaches every node, also those that are drained, and goes on after one that fails.
+func TestUndeployOnAllNodes(t *testing.T) {
+	p, k := plan(t, webs, "")
+	m := &machines{back: map[string]error{"web2": errors.New("unreachable")}}
+	known := drained(k, "web1")
+	delete(known, "web6")
+	r, told := rollout(t, fleet.EveryNode(p.Nodes()), known, m)
+	require.EqualError(t, r.Undeploy(t.Context()), "node web2: unreachable")
+	slices.Sort(m.asked)
+	require.Equal(t, []string{"undeploy db1", "undeploy web1", "undeploy web2", "undeploy web3", "undeploy web4", "undeploy web5"}, m.asked)
+	require.Contains(t, strings.Join(*told, "\n"), "web6 was removed from this server, and is left as it is")
+	m.back = nil
+	require.NoError(t, r.Undeploy(t.Context()))
+}
+
 // drained returns nodes of which some are drained.
 func drained(k map[string]fleet.Node, names ...string) map[string]fleet.Node {
 	now := map[string]fleet.Node{}

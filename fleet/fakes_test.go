@@ -117,6 +117,11 @@ func (m *machines) Check(_ context.Context, n fleet.Node, _ fleet.Order) (string
 	return "", nil
 }
 
+func (m *machines) Undeploy(_ context.Context, n fleet.Node, _ fleet.Order) error {
+	m.ask("undeploy " + n.Name)
+	return m.back[n.Name]
+}
+
 func (m *machines) Close() error { return nil }
 
 // hub remembers what ran on the machine that orders.

@@ -68,6 +68,8 @@ type Nodes interface {
 	// Converge applies again there what is live, or compares it, under the order's ID. fault.Busy reports that something else runs in the project
 	// there; any other error that it failed, that the node could not be reached, or that another release is live there than the order's.
 	Converge(ctx context.Context, n Node, o Order, run project.ConvergeRun) (Outcome, error)
+	// Undeploy undeploys the project there, under the order's ID. A node that does not have it has nothing to undo.
+	Undeploy(ctx context.Context, n Node, o Order) error
 	// Close ends the connections; the next call opens them again.
 	Close() error
 }

@@ -116,19 +116,28 @@ func (dep *deployment) enforce(ctx context.Context) (failed string, err error) {
 
 // convergeNodes has the project's nodes do the same.
 func (dep *deployment) convergeNodes(ctx context.Context) error {
-	known, err := dep.env.Tools.Fleet.Known(ctx)
+	r, err := dep.nodes(ctx)
 	if err != nil {
 		return err
 	}
-	r := dep.env.Tools.Fleet.Rollout(dep.env.Deployment, dep.env.Prepared.Rollout, known)
 	defer func() { _ = r.Nodes.Close() }() // errors of ending unneeded sessions are ignored
-	r.Emit = func(e event.Event) { dep.log.Append(e) }
 	found, err := r.Converge(ctx, dep.env.Deployment.Converge)
 	dep.env.Changed, dep.env.Drift = found.Changed, found.Drift
 	if _, stopped := endedBy(err); !stopped && fault.KindOf(err) == fault.Busy {
 		err = &ended{why: err.Error(), busy: true}
 	}
 	return err
+}
+
+// nodes returns the project's nodes, for what is no rollout. Its Nodes are to be closed.
+func (dep *deployment) nodes(ctx context.Context) (*fleet.Rollout, error) {
+	known, err := dep.env.Tools.Fleet.Known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := dep.env.Tools.Fleet.Rollout(dep.env.Deployment, dep.env.Prepared.Rollout, known)
+	r.Emit = func(e event.Event) { dep.log.Append(e) }
+	return r, nil
 }
 
 // mayConverge refuses a project whose branches are not at what is live.

@@ -13,7 +13,7 @@ import (
 	"corpus-git/project"
 )
 
-// undeploy runs the project's own undeploy.sls, stops its units, and undoes what its deployments changed outside the trees. The trees,
+// undeploy runs the project's own undeploy.sls, stops its units, and undoes what its deployments changed outside the trees; the nodes of a project do the same first. The trees,
 // the repositories and the data stay. Each part can be repeated: after a crash the next start repeats the interrupted one.
 func (dep *deployment) undeploy(ctx context.Context) {
 	d, p := dep.env.Deployment, dep.p
@@ -45,6 +45,11 @@ func (dep *deployment) undeploy(ctx context.Context) {
 	}
 	p.cfg.Boundary(d.Project, "undeploy own")
 	var failed []string
+	if dep.env.Prepared.Rollout != nil {
+		if err := dep.undeployNodes(ctx); err != nil {
+			failed = append(failed, texts.Short(err))
+		}
+	}
 	begun := p.cfg.Now()
 	stopped, err := p.cfg.StopUnits(ctx, d.Project)
 	if err != nil {
@@ -74,6 +79,16 @@ func (dep *deployment) undeploy(ctx context.Context) {
 		return
 	}
 	dep.res.State, dep.res.Reason = project.Done, "its tree, repositories and data stay;  corpus-git deploy "+d.Project.String()+"  deploys it again"
+}
+
+// undeployNodes undeploys the project on its nodes.
+func (dep *deployment) undeployNodes(ctx context.Context) error {
+	r, err := dep.nodes(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Nodes.Close() }() // errors of ending unneeded sessions are ignored
+	return r.Undeploy(ctx)
 }
 
 func (dep *deployment) reportUndeploy(status event.Status, name, text string, begun time.Time, lines []string) {

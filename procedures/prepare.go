@@ -136,6 +136,10 @@ func Prepare(ctx context.Context, t *Tools, d project.Deployment, src Sources, h
 	case project.TriggerTask:
 		return p, p.task(ctx, t, d)
 	case project.TriggerUndeploy:
+		if len(p.nodes) > 0 && src.Code != nil { // each of them runs its own undeploy.sls
+			p.Rollout = fleet.EveryNode(p.nodes)
+			return p, nil
+		}
 		for _, s := range recipe.Undeploy(p.recipe) {
 			p.Steps = append(p.Steps, s)
 			if _, err := p.checkStep(ctx, t, d, s); err != nil {

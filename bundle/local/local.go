@@ -260,6 +260,9 @@ func (b *Machine) Take(ctx context.Context, in io.Reader, by project.Pusher, pin
 	if err := b.Fences(ctx, m.Release.Project, m.Lease); err != nil {
 		return d, false, err
 	}
+	if m.Undeploy {
+		return b.leave(ctx, r, by)
+	}
 	brings := m.Task == "" && m.Restore == ""
 	if created, err = b.known(ctx, m, brings); err != nil {
 		return d, false, err
@@ -285,6 +288,20 @@ func (b *Machine) Take(ctx context.Context, in io.Reader, by project.Pusher, pin
 		}
 	}
 	return d, created, r.Take(ctx, b.of(d.Project), pin(m.Deployment))
+}
+
+// leave returns the undeploy of a bundle; none, without a trigger, if the project is unknown here.
+func (b *Machine) leave(ctx context.Context, r *bundle.Reader, by project.Pusher) (project.Deployment, bool, error) {
+	d := project.Deployment{ID: r.Manifest.Deployment, Project: r.Manifest.Release.Project, Pusher: by}
+	_, err := b.Projects.Get(ctx, d.Project)
+	switch {
+	case err == nil:
+		d.Trigger = project.TriggerUndeploy
+		_, err = b.Deployments.Begun(ctx, d)
+	case fault.KindOf(err) == fault.Refused:
+		err = nil
+	}
+	return d, false, errors.Join(err, r.Skip())
 }
 
 // LastLive returns the deployment that went live last, "" if there is none, or the project was undeployed since.

@@ -317,7 +317,7 @@ func (r *machines) apply(ctx context.Context, n fleet.Node, o fleet.Order, how r
 	}
 	how.Send = func(ctx context.Context, have bundle.Tips, w io.Writer) error {
 		m := m
-		if m.KVDigest == have.KV || m.Restore != "" {
+		if m.KVDigest == have.KV || m.Restore != "" || m.Undeploy {
 			m.KV = nil
 		}
 		_, err := r.bundles().Write(ctx, m, slices.Concat(have.Code, have.Pillar), &r.packs, w)
@@ -422,6 +422,18 @@ func (r *machines) Back(ctx context.Context, n fleet.Node, o fleet.Order) (strin
 		return "had nothing to roll back", nil
 	}
 	return "is undeployed: nothing was live there before", nil
+}
+
+// Undeploy implements fleet.Nodes.
+func (r *machines) Undeploy(ctx context.Context, n fleet.Node, o fleet.Order) error {
+	f, err := r.apply(ctx, n, o, remote.Apply{}, func(m *bundle.Manifest) { m.Undeploy = true })
+	if err != nil {
+		return err
+	}
+	if res := resultOf(f); res.State != project.Done {
+		return fault.New(fault.Failed, "", "%s", cmp.Or(res.Reason, string(res.State)))
+	}
+	return nil
 }
 
 func resultOf(f remote.Frame) project.Result {
