@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"corpus-git/internal/execx"
 	"corpus-git/internal/fault"
@@ -133,9 +132,6 @@ func (m Maker) keep(part, dir string) error {
 	}
 	return vfs.RenameDurable(m.FS, part, dir)
 }
-
-// time between attempts to lock.
-const lockWait = 200 * time.Millisecond
 
 // maxSaid limits how much of a tool's output an error repeats, in bytes.
 const maxSaid = 4 << 10

@@ -5,13 +5,12 @@
 package statedir
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
@@ -31,21 +30,16 @@ func Take(state layout.State, who string, wait time.Duration) (*Lock, error) {
 	if err != nil {
 		return nil, Error(state, err)
 	}
-	for waited := time.Duration(0); ; waited += 50 * time.Millisecond {
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			break
+	ctx, end := context.WithTimeout(context.Background(), wait)
+	defer end()
+	if err := vfs.FlockBefore(ctx, f); err != nil {
+		holder, _ := os.ReadFile(state.Lock())
+		_ = f.Close()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			return nil, fault.New(fault.Internal, "lock the state", "%w", err)
 		}
-		if !errors.Is(err, unix.EWOULDBLOCK) || waited >= wait {
-			holder, _ := os.ReadFile(state.Lock())
-			_ = f.Close()
-			if !errors.Is(err, unix.EWOULDBLOCK) {
-				return nil, fault.New(fault.Internal, "lock the state", "%w", err)
-			}
-			return nil, fault.New(fault.Busy, "", "%s is in use by %s", state.Path(), orUnknown(strings.TrimSpace(string(holder)))).
-				WithHint("only one server or command can use it at a time; try again, or stop the other one")
-		}
-		time.Sleep(50 * time.Millisecond)
+		return nil, fault.New(fault.Busy, "", "%s is in use by %s", state.Path(), orUnknown(strings.TrimSpace(string(holder)))).
+			WithHint("only one server or command can use it at a time; try again, or stop the other one")
 	}
 	err = errors.Join(f.Truncate(0), writeAt(f, fmt.Sprintf("%s (process %d)\n", who, os.Getpid())))
 	if err != nil {
