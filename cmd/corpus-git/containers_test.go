@@ -20,7 +20,7 @@ func TestContainerSkeletons(t0 *testing.T) {
 		breaks string
 	}{
 		{"shell", `grep 'Hello from shell' /srv/projects/shell/project/build/hello.txt && grep greeting=Hello /srv/projects/shell/data/settings`,
-			`echo 'echo broken > build/hello.txt; exit 1' > .salt/030_no.sh; chmod 755 .salt/030_no.sh; sed -i s/greeting=/welcome=/ .salt/020_settings.sls`},
+			`printf '#!/bin/sh\necho broken > build/hello.txt; exit 1\n' > .salt/030_no.sh; chmod 755 .salt/030_no.sh; sed -i s/greeting=/welcome=/ .salt/020_settings.sls`},
 		{"static", `curl -sS --fail -H 'Host: static.localhost' http://127.0.0.1/ | grep 'It works' && nginx -t`,
 			`sed -i 's/It works/Broken/' public/index.html; sed -i 's/try_files/tri_files/' .salt/files/nginx.conf`},
 		{"python", `curl -sS --fail -H 'Host: python.localhost' http://127.0.0.1/ | grep 'It works' && systemctl is-active python && nginx -t`,

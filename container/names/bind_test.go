@@ -12,6 +12,7 @@ import (
 	"github.com/miekg/dns"
 	"github.com/stretchr/testify/require"
 
+	"corpus-git/internal/fault"
 	"corpus-git/internal/testutil"
 )
 
@@ -44,6 +45,10 @@ func TestContainerBind(t *testing.T) {
 	require.NoError(t, err)
 	require.Error(t, wrong.Add(t.Context(), "web2", netip.MustParseAddr("10.0.0.4")))
 	require.Empty(t, ask("web2.example.org."))
+	foreign, err := ReadDNS(server, "example.net", good)
+	require.NoError(t, err)
+	err = foreign.Add(t.Context(), "web2", netip.MustParseAddr("10.0.0.4"))
+	require.Contains(t, fault.HintOf(err), "no zone example.net.")
 	require.NoError(t, d.Remove(t.Context(), "web1"))
 	require.NoError(t, d.Remove(t.Context(), "web1"), "what is not there is no error")
 	require.Empty(t, ask("web1.example.org."))

@@ -104,11 +104,29 @@ func (d *DNS) send(ctx context.Context, m *dns.Msg) error {
 			WithHint("it has no zone %s, or another key \"%s\" than the file, or its clock differs from this machine's by more than %d s", d.Zone, strings.TrimSuffix(d.KeyName, "."), fudge)
 	}
 	if err != nil {
-		return fault.New(fault.Failed, "", "the name server %s: %w", d.Server, err)
+		return fault.New(fault.Busy, "", "the name server %s: %w", d.Server, err).WithHint("try again; if it stays so, look whether it runs and takes connections over TCP")
 	}
 	if answer.Rcode != dns.RcodeSuccess {
-		return fault.New(fault.Failed, "", "the name server %s refused the update of %s: %s", d.Server, d.Zone, dns.RcodeToString[answer.Rcode]).
-			WithHint("the zone needs  allow-update { key \"%s\"; };  or an update-policy for it", strings.TrimSuffix(d.KeyName, "."))
+		return d.refused(answer.Rcode)
+	}
+	// RFC 8945, 5.3.2: an answer to a signed request without a signature is not to be believed. The client has verified one that there is.
+	if answer.IsTsig() == nil {
+		return fault.New(fault.Failed, "", "the name server %s answers without a signature: it may not be the one that has the key, and the update may not have been made", d.Server)
 	}
 	return nil
+}
+
+// refused returns the error for an answer, which RFC 2136, 3.3 to 3.8, and RFC 1035, 4.1.1, define.
+func (d *DNS) refused(code int) error {
+	err := fault.New(fault.Failed, "", "the name server %s refused the update of %s: %s", d.Server, d.Zone, dns.RcodeToString[code])
+	key := strings.TrimSuffix(d.KeyName, ".")
+	switch code {
+	case dns.RcodeRefused, dns.RcodeNotAuth:
+		return err.WithHint("it must have the zone %s as its primary server, and the zone needs  allow-update { key \"%s\"; };  or an update-policy for it", d.Zone, key)
+	case dns.RcodeNotZone:
+		return err.WithHint("the name is not in the zone %s", d.Zone)
+	case dns.RcodeServerFailure:
+		return fault.New(fault.Busy, "", "%w", err).WithHint("it could not make the update: its log says why, for example that it cannot write the zone's file or journal")
+	}
+	return err.WithHint("its log says why")
 }

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,6 +51,7 @@ func TestDNS(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	got := make(chan *dns.Msg, 4)
+	var reply atomic.Int32 // a code of an error; negative for an answer without a signature
 	server := &dns.Server{Listener: l, TsigSecret: map[string]string{"corpus.": "c2VjcmV0IG9mIHRoZSB0ZXN0cw=="}, MsgAcceptFunc: func(dns.Header) dns.MsgAcceptAction { return dns.MsgAccept }, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, m *dns.Msg) {
 		answer := new(dns.Msg)
 		answer.SetReply(m)
@@ -58,7 +60,12 @@ func TestDNS(t *testing.T) {
 		} else {
 			got <- m
 		}
-		answer.SetTsig("corpus.", dns.HmacSHA256, fudge, time.Now().Unix())
+		if code := reply.Load(); code > 0 {
+			answer.Rcode = int(code)
+		}
+		if reply.Load() >= 0 {
+			answer.SetTsig("corpus.", dns.HmacSHA256, fudge, time.Now().Unix())
+		}
 		_ = w.WriteMsg(answer)
 	})}
 	served := make(chan error, 1)
@@ -80,6 +87,27 @@ func TestDNS(t *testing.T) {
 	require.NoError(t, d.Add(t.Context(), "web1", netip.MustParseAddr("::ffff:10.0.0.2")))
 	require.Equal(t, "web1.example.org.\t300\tIN\tA\t10.0.0.2", (<-got).Ns[2].String())
 	require.Equal(t, fault.Usage, fault.KindOf(d.Add(t.Context(), "web1", netip.MustParseAddr("fe80::1%eth0"))))
+	// What is not signed may come from anybody; what went wrong is told apart.
+	reply.Store(-1)
+	require.ErrorContains(t, d.Add(t.Context(), "web1", netip.MustParseAddr("10.0.0.2")), "answers without a signature")
+	<-got
+	for code, want := range map[int32]struct {
+		kind fault.Kind
+		hint string
+	}{
+		dns.RcodeRefused: {fault.Failed, "allow-update"}, dns.RcodeNotZone: {fault.Failed, "not in the zone"}, dns.RcodeServerFailure: {fault.Busy, "its log says why"},
+	} {
+		reply.Store(code)
+		err := d.Add(t.Context(), "web1", netip.MustParseAddr("10.0.0.2"))
+		require.ErrorContains(t, err, "refused the update of example.org.: "+dns.RcodeToString[int(code)])
+		require.Equal(t, want.kind, fault.KindOf(err))
+		require.Contains(t, fault.HintOf(err), want.hint)
+		<-got
+	}
+	reply.Store(0)
+	away := *d
+	away.Server = "127.0.0.1:1"
+	require.Equal(t, fault.Busy, fault.KindOf(away.Remove(t.Context(), "web1")))
 	d.Secret = "YW5vdGhlcg=="
 	err = d.Add(t.Context(), "web1", netip.MustParseAddr("10.0.0.2"))
 	require.ErrorContains(t, err, "bad authentication")

@@ -2,6 +2,7 @@ package prepare
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -61,6 +62,8 @@ type step struct {
 	do   func(context.Context) (string, error)
 	// input tells the options of the step from others; "" if none were given. A step that is done is done again with other options.
 	input string
+	// server is the name that the step sets on a name server, and the server; "" for none.
+	server string
 }
 
 func (p *Plan) steps() []step {
@@ -69,8 +72,9 @@ func (p *Plan) steps() []step {
 		server = p.DNS.Full(p.Container.Name) + " " + p.DNS.Server
 	}
 	return []step{
-		{"base", p.base, ""}, {"keys", p.keys, ""}, {"address", p.address, ""}, {"name", p.name, digest(server)}, {"firewall", p.firewall, digest(p.open()...)},
-		{"environment", p.environment, digest(p.Env...)}, {"agent", p.agent, ""}, {"node", p.node, ""}, {"deploy", p.deploy, digest(p.Deploy...)},
+		{name: "base", do: p.base}, {name: "keys", do: p.keys}, {name: "address", do: p.address}, {name: "name", do: p.name, input: digest(server), server: server},
+		{name: "firewall", do: p.firewall, input: digest(p.open()...)}, {name: "environment", do: p.environment, input: digest(p.Env...)}, {name: "agent", do: p.agent}, {name: "node", do: p.node},
+		{name: "deploy", do: p.deploy, input: digest(p.Deploy...)},
 	}
 }
 
@@ -103,6 +107,8 @@ func Names() (out []string) {
 // record is the journal: the steps that have begun, in their order.
 type record struct {
 	Steps []stepRecord `json:"steps"`
+	// Server is the name that was set, or was to be set, on a name server, and the server.
+	Server string `json:"server,omitempty"`
 }
 
 type stepRecord struct {
@@ -126,6 +132,19 @@ func (p *Plan) journal() string { return filepath.Join(p.Store.Folder(p.Containe
 func Begun(s container.Store, name string) bool {
 	_, err := os.Lstat((&Plan{Store: s, Container: container.Container{Name: name}}).journal())
 	return err == nil
+}
+
+// Served returns the name of a machine that its preparation set on a name server, and the server: NAME SERVER. It is "" if there is none.
+func Served(s container.Store, name string) (string, error) {
+	text, err := os.ReadFile((&Plan{Store: s, Container: container.Container{Name: name}}).journal())
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	var r record
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	return r.Server, err
 }
 
 // Run runs the remaining steps, and those that were done with other options than are given now. If from is not "", it names a step that is run again, with all steps after it.
@@ -153,6 +172,7 @@ func (p *Plan) Run(ctx context.Context, from string) error {
 			r.Steps = r.Steps[:min(i, len(r.Steps))] // those after it are done again, also by the next run
 		}
 		begun := stepRecord{Name: s.name, Begun: p.Now().UTC(), Input: s.input}
+		r.Server = cmp.Or(s.server, r.Server)
 		if i < len(r.Steps) {
 			r.Steps[i] = begun
 		} else {

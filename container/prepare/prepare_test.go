@@ -16,6 +16,7 @@ import (
 
 	"corpus-git/container"
 	"corpus-git/container/credentials"
+	"corpus-git/container/names"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
 )
@@ -130,6 +131,27 @@ func TestOtherOptions(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "secret")
 	require.NotContains(t, string(text), "another")
+}
+
+// What a name server was told is known afterwards, also if the step failed, or is run again without a name server.
+func TestServed(t *testing.T) {
+	s := container.Store{Dir: t.TempDir(), FS: vfs.OS{}}
+	c := container.Container{Name: "web1", Driver: "nspawn", Address: netip.MustParsePrefix("10.0.0.2/24")}
+	require.NoError(t, s.Put(c))
+	served := func() string {
+		name, err := Served(s, "web1")
+		require.NoError(t, err)
+		return name
+	}
+	require.Empty(t, served())
+	p := &Plan{Container: c, Store: s, Driver: fakeDriver{func(string) (string, int, error) { return "", 0, nil }}, Out: io.Discard, Now: time.Now}
+	require.NoError(t, p.write(record{Steps: []stepRecord{{Name: "base", Done: time.Now()}, {Name: "keys", Done: time.Now()}, {Name: "address", Done: time.Now()}}}))
+	p.DNS = &names.DNS{Server: "127.0.0.1:1", Zone: "example.org.", KeyName: "corpus.", Secret: "c2VjcmV0", Algorithm: "hmac-sha256."}
+	require.ErrorContains(t, p.Run(t.Context(), ""), "name: the name server 127.0.0.1:1")
+	require.Equal(t, "web1.example.org. 127.0.0.1:1", served())
+	p.DNS = nil
+	require.Error(t, p.Run(t.Context(), "name")) // the driver gives no ports
+	require.Equal(t, "web1.example.org. 127.0.0.1:1", served())
 }
 
 func TestVerbError(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"corpus-git/container"
+	"corpus-git/container/prepare"
 	"corpus-git/internal/fault"
 )
 
@@ -256,10 +257,18 @@ func (m *containers) destroy() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				left, err := prepare.Served(mgr.Store, c.Name)
+				if err != nil {
+					return err
+				}
 				if err := mgr.Destroy(ctx, c.Name, func() error { return m.forget(ctx, mgr, c.Name, hosts, server) }); err != nil {
 					return err
 				}
 				fmt.Fprintf(m.Out, "removed %s\n", c.Name)
+				if full, at, ok := strings.Cut(left, " "); ok && server == nil {
+					zone := strings.TrimSuffix(strings.TrimPrefix(full, c.Name+"."), ".")
+					fmt.Fprintf(m.Out, "its name %s stays at the name server %s; to remove it:  corpus-git dns remove %s --dns-server %s --dns-zone %s --dns-key FILE\n", full, at, c.Name, at, zone)
+				}
 				return nil
 			})
 		},
