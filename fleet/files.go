@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -32,6 +31,8 @@ const (
 type Member struct {
 	Name  string   `json:"name"`
 	Roles []string `json:"roles,omitempty"`
+	// Line is its line in nodes.yaml, for messages; 0 if it has none.
+	Line int `json:"-"`
 }
 
 type nodesFile struct {
@@ -53,33 +54,34 @@ func ReadNodes(pillar fs.FS) (list []Member, ok bool, err error) {
 		return nil, false, nil
 	}
 	var f nodesFile
-	ok, err = read(pillar, NodesFile, &f)
-	if err != nil || !ok {
+	text, err := read(pillar, NodesFile, &f)
+	if err != nil || text == nil {
 		return nil, false, err
 	}
-	seen := map[string]bool{}
+	seen := map[string]int{} // their lines
 	for _, pattern := range sorted(f.Nodes) {
-		for _, role := range f.Nodes[pattern].Roles {
+		line := strictyaml.Line(text, "nodes", pattern)
+		for i, role := range f.Nodes[pattern].Roles {
 			if !validRole.MatchString(role) {
-				return nil, false, fault.New(fault.Usage, NodesFile, "%q is not a valid role name", role)
+				return nil, false, fault.New(fault.Usage, At(NodesFile, strictyaml.Line(text, "nodes", pattern, "roles", i)), "%q is not a valid role name", role)
 			}
 		}
 		names, err := expand(pattern)
 		if err != nil {
-			return nil, false, err
+			return nil, false, fault.New(fault.Usage, At(NodesFile, line), "%w", err).WithHint("%s", fault.HintOf(err))
 		}
 		for _, name := range names {
-			if seen[name] {
-				return nil, false, fault.New(fault.Usage, NodesFile, "the node %s is named twice", name)
+			if was, twice := seen[name]; twice {
+				return nil, false, fault.New(fault.Usage, At(NodesFile, max(line, was)), "the node %s is named twice: in line %d, too", name, min(line, was))
 			}
-			if seen[name] = true; len(seen) > maxNodes {
-				return nil, false, fault.New(fault.Usage, NodesFile, "more than %d nodes", maxNodes)
+			if seen[name] = line; len(seen) > maxNodes {
+				return nil, false, fault.New(fault.Usage, At(NodesFile, line), "more than %d nodes", maxNodes)
 			}
-			list = append(list, Member{Name: name, Roles: f.Nodes[pattern].Roles})
+			list = append(list, Member{Name: name, Roles: f.Nodes[pattern].Roles, Line: line})
 		}
 	}
 	if len(list) == 0 {
-		return nil, false, fault.New(fault.Usage, NodesFile, "it names no node").WithHint("remove the file to deploy on this machine only")
+		return nil, false, fault.New(fault.Usage, At(NodesFile, strictyaml.Line(text, "nodes")), "it names no node").WithHint("remove the file to deploy on this machine only")
 	}
 	return list, true, nil
 }
@@ -125,25 +127,33 @@ func digits(s string) int {
 	return n
 }
 
+// At names a line of a file in a message; line 0 is not known.
+func At(file string, line int) string {
+	if line == 0 {
+		return file
+	}
+	return file + ":" + strconv.Itoa(line)
+}
+
 // expand returns the names that web[1-12] stands for.
 func expand(pattern string) ([]string, error) {
 	m := ranged.FindStringSubmatch(pattern)
 	if m == nil {
 		if !validName.MatchString(pattern) {
-			return nil, fault.New(fault.Usage, NodesFile, "%q is not a valid node name", pattern).WithHint("lower-case letters, digits, dots and dashes; web[1-12] stands for twelve")
+			return nil, fault.New(fault.Usage, "", "%q is not a valid node name", pattern).WithHint("lower-case letters, digits, dots and dashes; web[1-12] stands for twelve")
 		}
 		return []string{pattern}, nil
 	}
 	from, err1 := strconv.Atoi(m[2])
 	to, err2 := strconv.Atoi(m[3])
 	if err1 != nil || err2 != nil || from > to || to-from >= maxNodes {
-		return nil, fault.New(fault.Usage, NodesFile, "%q is not a range of nodes", pattern)
+		return nil, fault.New(fault.Usage, "", "%q is not a range of nodes", pattern).WithHint("as in web[1-12]; %d at most", maxNodes)
 	}
 	var out []string
 	for n := from; n <= to; n++ {
 		name := fmt.Sprintf("%s%0*d%s", m[1], width(m[2]), n, m[4])
 		if !validName.MatchString(name) {
-			return nil, fault.New(fault.Usage, NodesFile, "%q is not a valid node name", name)
+			return nil, fault.New(fault.Usage, "", "%q is not a valid node name", name)
 		}
 		out = append(out, name)
 	}
@@ -158,25 +168,25 @@ func width(s string) int {
 	return 0
 }
 
-// read decodes a file of the tree; ok is false if there is none.
-func read(tree fs.FS, name string, into any) (ok bool, err error) {
+// read decodes a file of the tree, and returns its text; nil if there is none.
+func read(tree fs.FS, name string, into any) ([]byte, error) {
 	f, err := tree.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return nil, nil
 	}
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	if len(text) > maxFile {
-		return false, fault.New(fault.Usage, name, "it is longer than %d bytes", maxFile)
+		return nil, fault.New(fault.Usage, name, "it is longer than %d bytes", maxFile)
 	}
 	if err := strictyaml.Decode(text, into); err != nil {
-		return false, fault.New(fault.Usage, path.Base(name), "%w", err)
+		return nil, fault.New(fault.Usage, name, "%w", err)
 	}
-	return true, nil
+	return append([]byte{}, text...), nil
 }

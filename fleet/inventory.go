@@ -15,6 +15,9 @@ type Use struct {
 	// State is the node's state in Deployment, the last rollout of the project to it; "" if there was none.
 	State      string     `json:"state,omitempty"`
 	Deployment project.ID `json:"deployment,omitempty"`
+	// Behind reports that the node has another release than the live one, Release which, "" if that is not known.
+	Behind  bool           `json:"behind,omitempty"`
+	Release project.Commit `json:"release,omitempty"`
 }
 
 // Uses returns the projects of each node, by the names of the nodes: those whose newest rollout names the node, also if it was left out, and those that are assigned to it. history is that of all
@@ -32,8 +35,16 @@ func Uses(history []*Progress, assigned map[project.Name]string) map[string][]Us
 		for _, node := range slices.Concat(newest.Plan.Left, newest.Plan.Skipped) {
 			seen[node] = true
 		}
+		behind := map[string]Behind{}
+		for _, b := range BehindLive(list) {
+			behind[b.Node] = b
+		}
 		for node := range seen {
-			out[node] = append(out[node], use(name, node, list))
+			u := use(name, node, list)
+			if b, ok := behind[node]; ok {
+				u.Behind, u.Release = true, b.Release
+			}
+			out[node] = append(out[node], u)
 		}
 	}
 	for name, node := range assigned {

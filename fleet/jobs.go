@@ -67,7 +67,7 @@ func ReadJob(text string) (d JobDocument, err error) {
 		return d, bad("about is one line of at most 200 bytes")
 	}
 	s := Stages{OnFailure: d.OnFailure, Stages: d.Stages}
-	err = s.complete("job")
+	err = s.complete("job", []byte(text))
 	d.OnFailure = s.OnFailure
 	return d, err
 }
@@ -80,6 +80,18 @@ func JobStages(j Job, code fs.FS) (Stages, error) {
 	}
 	own, err := ReadStages(code)
 	return Stages{OnFailure: d.OnFailure, Stages: d.Stages, Leader: own.Leader, Partial: true}, err
+}
+
+// StagesOf returns the stages of a deployment of a project's code: those of its job, which find finds, or for "" those of the code.
+func StagesOf(ctx context.Context, of project.Name, job string, code fs.FS, find func(context.Context, project.Name, string) (Job, error)) (Stages, error) {
+	if job == "" {
+		return ReadStages(code)
+	}
+	j, err := find(ctx, of, job)
+	if err != nil {
+		return Stages{}, err
+	}
+	return JobStages(j, code)
 }
 
 // jobColumns are the columns that scanJob reads. A removed job has a newest revision without a text.

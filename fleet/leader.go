@@ -9,6 +9,7 @@ import (
 
 	"corpus-git/internal/fault"
 	"corpus-git/internal/py"
+	"corpus-git/internal/strictyaml"
 	"corpus-git/project"
 )
 
@@ -26,12 +27,13 @@ type Elect func(ctx context.Context, name project.Name, candidates []string) (le
 // LeaderSteps returns the steps of a recipe that run on the leader only; a step that does not exist is fault.Usage.
 func LeaderSteps(recipe fs.FS, exists func(name string) bool) ([]string, error) {
 	var s Stages
-	if _, err := read(recipe, path.Base(StagesFile), &s); err != nil || s.Leader == nil {
+	text, err := read(recipe, path.Base(StagesFile), &s)
+	if err != nil || s.Leader == nil {
 		return nil, err
 	}
-	for _, name := range s.Leader.Steps {
+	for i, name := range s.Leader.Steps {
 		if !exists(name) {
-			return nil, fault.New(fault.Usage, StagesFile, "leader: no step %q", name).WithHint("a step is named by its file without the ending")
+			return nil, fault.New(fault.Usage, At(StagesFile, strictyaml.Line(text, "leader", "steps", i)), "leader: no step %q", name).WithHint("a step is named by its file without the ending")
 		}
 	}
 	return s.Leader.Steps, nil

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -17,7 +18,7 @@ type Plan struct {
 	Leads []string `json:"leads,omitempty"`
 	// Left are nodes that were not requested.
 	Left []string `json:"left,omitempty"`
-	// Empty are stages that have no node.
+	// Empty are stages that have no node, each with the reason.
 	Empty []string `json:"empty,omitempty"`
 }
 
@@ -34,6 +35,8 @@ type PlanStage struct {
 	Settle      int      `json:"settle,omitempty"`
 	Before      []string `json:"before,omitempty"`
 	After       []string `json:"after,omitempty"`
+	// Line is its line in the file that defines it, for messages; 0 if it is not known.
+	Line int `json:"-"`
 }
 
 // Names returns the names of nodes.
@@ -74,11 +77,25 @@ func Batches(s PlanStage, nodes []Member) (out [][]Member) {
 	return out
 }
 
+// empty says why no node is in a stage.
+func (s Stage) empty(members []Member) string {
+	var unknown []string
+	for _, role := range s.Roles {
+		if !slices.ContainsFunc(members, func(m Member) bool { return slices.Contains(m.Roles, role) }) {
+			unknown = append(unknown, role)
+		}
+	}
+	if len(s.Roles) > 0 && len(unknown) == len(s.Roles) {
+		return "no node has the role " + strings.Join(unknown, " or ")
+	}
+	return "its nodes are in earlier stages, drained, or not requested"
+}
+
 // NewPlan assigns the nodes of a project to its stages. Each node is in the first stage that has one of its roles, and in one only. A node
 // that the operator did not add is fault.Refused, and so is one without a stage; a drained one is skipped. only, if not empty, selects
 // nodes.
 func NewPlan(members []Member, s Stages, known map[string]Node, only []string) (*Plan, error) {
-	var unknown []string
+	var unknown []Member
 	p := &Plan{OnFailure: s.OnFailure}
 	if s.Leader != nil {
 		if p.Leads = s.Leader.candidates(members, known); len(p.Leads) == 0 {
@@ -92,7 +109,7 @@ func NewPlan(members []Member, s Stages, known map[string]Node, only []string) (
 		case len(only) > 0 && !slices.Contains(only, m.Name):
 			p.Left = append(p.Left, m.Name)
 		case !ok:
-			unknown = append(unknown, m.Name)
+			unknown = append(unknown, m)
 		case n.Drained:
 			p.Skipped = append(p.Skipped, m.Name)
 		default:
@@ -100,8 +117,8 @@ func NewPlan(members []Member, s Stages, known map[string]Node, only []string) (
 		}
 	}
 	if len(unknown) > 0 {
-		return nil, fault.New(fault.Refused, NodesFile, "this server knows no node %s", strings.Join(unknown, ", ")).
-			WithHint("an administrator adds it:  corpus-git node add %s --ssh USER@HOST", unknown[0])
+		return nil, fault.New(fault.Refused, At(NodesFile, unknown[0].Line), "this server knows no node %s", strings.Join(Names(unknown), ", ")).
+			WithHint("an administrator adds it:  corpus-git node add %s --ssh USER@HOST", unknown[0].Name)
 	}
 	if len(left) == 0 && len(only) > 0 && len(p.Skipped) == 0 {
 		return nil, fault.New(fault.Refused, NodesFile, "it names none of the nodes %s", strings.Join(only, ", "))
@@ -110,7 +127,7 @@ func NewPlan(members []Member, s Stages, known map[string]Node, only []string) (
 		return nil, fault.New(fault.Refused, NodesFile, "every node is drained: %s", strings.Join(p.Skipped, ", ")).WithHint("corpus-git node undrain %s", p.Skipped[0])
 	}
 	for _, st := range s.Stages {
-		ps := PlanStage{Name: st.Name, Canary: st.Canary, MaxFailures: st.MaxFailures, WaitFor: st.WaitFor, Settle: st.Settle, Before: st.Before, After: st.After}
+		ps := PlanStage{Name: st.Name, Canary: st.Canary, MaxFailures: st.MaxFailures, WaitFor: st.WaitFor, Settle: st.Settle, Before: st.Before, After: st.After, Line: st.Line}
 		rest := left[:0:0]
 		for _, m := range left {
 			if len(st.Roles) == 0 || slices.ContainsFunc(m.Roles, func(r string) bool { return slices.Contains(st.Roles, r) }) {
@@ -121,7 +138,7 @@ func NewPlan(members []Member, s Stages, known map[string]Node, only []string) (
 		}
 		left = rest
 		if len(ps.Nodes) == 0 {
-			p.Empty = append(p.Empty, st.Name)
+			p.Empty = append(p.Empty, fmt.Sprintf("%s (%s)", st.Name, st.empty(members)))
 			continue
 		}
 		var err error
@@ -142,7 +159,11 @@ func NewPlan(members []Member, s Stages, known map[string]Node, only []string) (
 		}
 	}
 	if len(left) > 0 {
-		return nil, fault.New(fault.Refused, StagesFile, "no stage takes the node %s, whose roles are: %s", left[0].Name, strings.Join(left[0].Roles, ", ")).
+		which := "which has no roles"
+		if len(left[0].Roles) > 0 {
+			which = "whose roles are: " + strings.Join(left[0].Roles, ", ")
+		}
+		return nil, fault.New(fault.Refused, StagesFile, "no stage takes the node %s (%s), %s", left[0].Name, At(NodesFile, left[0].Line), which).
 			WithHint("add a stage without roles at the end: it takes all that are left")
 	}
 	return p, nil

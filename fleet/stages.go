@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/strictyaml"
 	"corpus-git/project"
 )
 
@@ -34,6 +35,8 @@ type Stage struct {
 	// Before and After are tasks of the project that run on the hub around each batch.
 	Before []string `yaml:"before"`
 	After  []string `yaml:"after"`
+	// Line is its line in the file, for messages.
+	Line int `yaml:"-"`
 }
 
 // Wait is what a stage waits for: exactly one of TCP, HTTP, Command, Checks and Key is set.
@@ -168,64 +171,81 @@ const (
 // ReadStages reads .salt/stages.yaml of the code; without it all nodes are one stage.
 func ReadStages(code fs.FS) (s Stages, err error) {
 	if code != nil {
-		if _, err := read(code, StagesFile, &s); err != nil {
+		text, err := read(code, StagesFile, &s)
+		if err != nil {
 			return s, err
 		}
+		return s, s.complete(StagesFile, text)
 	}
-	return s, s.complete(StagesFile)
+	return s, s.complete(StagesFile, nil)
 }
 
-// complete sets the defaults and checks the rest; file is named in errors.
-func (s *Stages) complete(file string) error {
+// complete sets the defaults and checks the rest; errors name the file, and the line in its text.
+func (s *Stages) complete(file string, text []byte) error {
 	if s.OnFailure == "" {
 		s.OnFailure = All
 	}
-	bad := func(format string, args ...any) error { return fault.New(fault.Usage, file, format, args...) }
+	bad := func(path []any, format string, args ...any) error {
+		return fault.New(fault.Usage, At(file, strictyaml.Line(text, path...)), format, args...)
+	}
 	if s.OnFailure != All && s.OnFailure != OnlyStage && s.OnFailure != Halt {
-		return bad("on_failure is %q: it can be %s, %s or %s", s.OnFailure, All, OnlyStage, Halt)
+		return bad([]any{"on_failure"}, "on_failure is %q: it can be %s, %s or %s", s.OnFailure, All, OnlyStage, Halt)
 	}
 	if s.Leader != nil && len(s.Leader.Steps) == 0 {
-		return bad("leader names no steps")
+		return bad([]any{"leader"}, "leader names no steps")
 	}
 	if len(s.Stages) == 0 {
 		s.Stages = []Stage{{Name: "nodes"}}
 	}
 	seen := map[string]bool{}
-	for _, st := range s.Stages {
+	for i := range s.Stages {
+		st := &s.Stages[i]
+		st.Line = strictyaml.Line(text, "stages", i)
 		if st.Name == "" || seen[st.Name] {
-			return bad("each stage needs a name of its own: %q", st.Name)
+			return bad([]any{"stages", i, "name"}, "each stage needs a name of its own: %q", st.Name)
 		}
 		seen[st.Name] = true
-		if err := st.check(); err != nil {
-			return bad("stage %s: %w", st.Name, err)
+		if path, err := st.check(); err != nil {
+			return bad(append([]any{"stages", i}, path...), "stage %s: %w", st.Name, err)
 		}
 	}
 	return nil
 }
 
-func (s Stage) check() error {
-	if s.Canary < 0 || s.MaxFailures < 0 {
-		return fmt.Errorf("canary and max_failures count nodes")
+// check refuses values that have no meaning; path leads to the value within the stage.
+func (s Stage) check() (path []any, err error) {
+	if s.Canary < 0 {
+		return []any{"canary"}, fmt.Errorf("canary is %d: a number of nodes", s.Canary)
+	}
+	if s.MaxFailures < 0 {
+		return []any{"max_failures"}, fmt.Errorf("max_failures is %d: a number of nodes", s.MaxFailures)
+	}
+	for i, role := range s.Roles {
+		if !validRole.MatchString(role) {
+			return []any{"roles", i}, fmt.Errorf("%q is not a valid role name", role)
+		}
 	}
 	if s.Settle < 0 || s.Settle > maxSettle {
-		return fmt.Errorf("settle is %d: how often a node is deployed at most, from 1 to %d", s.Settle, maxSettle)
+		return []any{"settle"}, fmt.Errorf("settle is %d: how often a node is deployed at most, from 1 to %d", s.Settle, maxSettle)
 	}
 	for key, text := range map[string]string{"parallel": s.Parallel, "rolling": s.Rolling} {
 		if _, err := share(key, text, 1); err != nil {
-			return err
+			return []any{key}, err
 		}
 	}
-	for _, name := range append(append([]string{}, s.Before...), s.After...) {
-		if name == "" || strings.ContainsAny(name, "/\x00") || strings.HasPrefix(name, ".") {
-			return fmt.Errorf("before and after: %q is not a valid task name", name)
+	for key, names := range map[string][]string{"before": s.Before, "after": s.After} {
+		for i, name := range names {
+			if name == "" || strings.ContainsAny(name, "/\x00") || strings.HasPrefix(name, ".") {
+				return []any{key, i}, fmt.Errorf("%s: %q is not a valid task name", key, name)
+			}
 		}
 	}
-	for _, w := range s.WaitFor {
+	for i, w := range s.WaitFor {
 		if err := w.check(); err != nil {
-			return err
+			return []any{"wait_for", i}, err
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // share returns how many of n nodes a number or a percentage means: all for "", and at least one.

@@ -40,7 +40,7 @@ func TestParse(t *testing.T) {
 		"files:\n- {path: a, url: 'https://example.org/a', sha256: abc}":                                                                    "64 hexadecimal digits",
 		"folders:\n- {path: a, from: srv}":                                                                                                  "absolute path",
 		"repos: []":                                                                                                                         "line 1: unknown key repos",
-		"repositories: 3":                                                                                                                   "cannot unmarshal",
+		"repositories: 3":                                                                                                                   "`3` is a number, where a list is expected",
 	} {
 		_, err := parse("repos.yaml", []byte(text))
 		require.ErrorContains(t, err, want, text)

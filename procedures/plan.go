@@ -13,7 +13,7 @@ import (
 )
 
 // Plan reports what a deployment would change: files, procedures, and the states of each step as reported by a
-// test run. It changes nothing. It returns the number of things that would change.
+// test run, or the nodes on which the steps run. It changes nothing. It returns the number of things that would change.
 func Plan(ctx context.Context, env *Env, desc project.Description) (int, error) {
 	n := desc.Files
 	if desc.Files > 0 {
@@ -39,6 +39,12 @@ func Plan(ctx context.Context, env *Env, desc project.Description) (int, error) 
 	}
 	if _, skip := env.Prepared.Skips(NameInstall); skip {
 		return n, nil
+	}
+	if env.Prepared.Rollout != nil {
+		for _, e := range plantext.Rollout(env.Prepared.Rollout, NameInstall, env.Prepared.Steps) { // nothing of a step runs on this machine
+			env.Report.Append(e)
+		}
+		return n + len(env.Prepared.Steps), nil
 	}
 	for i, s := range env.Prepared.Steps {
 		changed, err := env.planStep(ctx, i, s)

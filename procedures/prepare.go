@@ -199,7 +199,7 @@ func (p *Prepared) planNodes(ctx context.Context, t *Tools, d project.Deployment
 	if t.Fleet == nil {
 		return fault.New(fault.Refused, fleet.NodesFile, "this server does not deploy to nodes")
 	}
-	stages, err := stagesOf(ctx, t, d, src)
+	stages, err := fleet.StagesOf(ctx, d.Project, d.Job, src.Code, t.Fleet.Job)
 	if err != nil {
 		return err
 	}
@@ -212,18 +212,6 @@ func (p *Prepared) planNodes(ctx context.Context, t *Tools, d project.Deployment
 		p.Rollout = plan
 	}
 	return err
-}
-
-// stagesOf returns the stages of a deployment: those of its job, or those of the code.
-func stagesOf(ctx context.Context, t *Tools, d project.Deployment, src Sources) (fleet.Stages, error) {
-	if d.Job == "" {
-		return fleet.ReadStages(src.Code)
-	}
-	j, err := t.Fleet.Job(ctx, d.Project, d.Job)
-	if err != nil {
-		return fleet.Stages{}, err
-	}
-	return fleet.JobStages(j, src.Code)
 }
 
 // Store makes durable what the preparation has generated: secrets of templates, and the commits that the recipe extends. Secrets that are

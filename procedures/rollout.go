@@ -164,13 +164,13 @@ func (p *Prepared) checkHubSteps(ctx context.Context, t *Tools, d project.Deploy
 	if p.Rollout == nil {
 		return nil
 	}
-	source := fleet.StagesFile
-	if d.Job != "" {
-		source = "job " + d.Job
-	}
 	of := p.checking
 	defer func() { p.checking = of }()
 	for _, st := range p.Rollout.Stages {
+		source := fleet.At(fleet.StagesFile, st.Line)
+		if d.Job != "" {
+			source = fmt.Sprintf("job %s, line %d", d.Job, st.Line)
+		}
 		for _, w := range st.WaitFor {
 			if err := t.Keys.Readable(d.Project, p.nodes, w.Key); w.Key != "" && err != nil {
 				return fault.New(fault.Usage, source, "stage %s: wait_for: %w", st.Name, err).WithHint("%s", fault.HintOf(err))

@@ -38,6 +38,20 @@ type NodeProject struct {
 	// State is the node's state in Deployment, the last rollout of the project to it.
 	State      string     `json:"state,omitempty"`
 	Deployment project.ID `json:"deployment,omitempty"`
+	// Behind reports that the node has another release than the live one, Release which, "" if that is not known. They are shown as text only.
+	Behind  bool           `json:"-"`
+	Release project.Commit `json:"-"`
+}
+
+// Text says, for people, which release a node has that is behind; "" if it is not.
+func (p NodeProject) Text() string {
+	switch {
+	case !p.Behind:
+		return ""
+	case p.Release == "":
+		return "not the live release"
+	}
+	return "has " + p.Release.Short() + ", not the live release"
 }
 
 // Nodes is what node list --json and node show --json print.

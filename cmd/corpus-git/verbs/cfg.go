@@ -3,6 +3,7 @@ package verbs
 import (
 	"cmp"
 	"corpus-git/cmd/corpus-git/verbs/diagnose"
+	"corpus-git/cmd/corpus-git/verbs/nodes"
 	"fmt"
 	"io"
 	"math"
@@ -144,6 +145,9 @@ func reportCommand(s *session) *cobra.Command {
 				}
 				doc.Reports = append(doc.Reports, r)
 			}
+			if err := nodes.Behind(s.ctx, s.b.Fleet, doc.Reports); err != nil {
+				return err
+			}
 			if s.json {
 				return s.document(doc)
 			}
@@ -168,6 +172,9 @@ func reportCommand(s *session) *cobra.Command {
 
 func (s *session) report(p *printer, r status.Report) {
 	s.projectHead(p, r.Project)
+	if len(r.Behind) > 0 {
+		p.line("  nodes     %s", s.who.Term.paint(yellow, nodes.BehindText(r.Project.Name, r.Behind)))
+	}
 	p.line("  disk      live %s, data %s, git %s, archives %s; %s free", humanize.Bytes(r.Disk.Live), humanize.Bytes(r.Disk.Data),
 		humanize.Bytes(r.Disk.Git), humanize.Bytes(r.Disk.Archives), humanize.Bytes(r.Disk.Free))
 	if r.Disk.Incomplete != "" {

@@ -39,7 +39,7 @@ func inventory(s Session, list []fleet.Node) ([]status.Node, error) {
 			if !there[u.Project] {
 				continue
 			}
-			d.Projects = append(d.Projects, status.NodeProject{Project: u.Project, Roles: u.Roles, State: u.State, Deployment: u.Deployment})
+			d.Projects = append(d.Projects, status.NodeProject{Project: u.Project, Roles: u.Roles, State: u.State, Deployment: u.Deployment, Behind: u.Behind, Release: u.Release})
 		}
 		out[i] = d
 	}
@@ -69,13 +69,17 @@ func connection(n status.Node) string {
 	return "dials in"
 }
 
-// roles returns the projects of a node with its roles, as in "app (web, cache)".
+// roles returns the projects of a node with its roles, and the release if it is not the live one, as in "app (web, cache)".
 func roles(n status.Node) string {
 	var out []string
 	for _, p := range n.Projects {
 		text := string(p.Project)
-		if len(p.Roles) > 0 {
-			text += " (" + strings.Join(p.Roles, ", ") + ")"
+		about := strings.Join(p.Roles, ", ")
+		if behind := p.Text(); behind != "" {
+			about = strings.TrimPrefix(about+"; "+behind, "; ")
+		}
+		if about != "" {
+			text += " (" + about + ")"
 		}
 		out = append(out, text)
 	}

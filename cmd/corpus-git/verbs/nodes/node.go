@@ -146,7 +146,7 @@ func show(p Printer, n status.Node) error {
 		p.Line("address  %s", strings.Join(n.Addresses, ", "))
 	}
 	for _, u := range n.Projects {
-		p.Line("project  %s  %s", u.Project, strings.TrimRight(strings.Join([]string{cmp.Or(strings.Join(u.Roles, ", "), "no roles"), cmp.Or(u.State, "not deployed there yet"), string(u.Deployment)}, "  "), " "))
+		p.Line("project  %s  %s", u.Project, strings.TrimRight(strings.Join([]string{cmp.Or(strings.Join(u.Roles, ", "), "no roles"), cmp.Or(u.State, "not deployed there yet"), string(u.Deployment), u.Text()}, "  "), " "))
 	}
 	for _, k := range slices.Sorted(maps.Keys(n.Facts)) {
 		p.Line("  %-16s %s", printable.Text(k), printable.Text(n.Facts[k]))
