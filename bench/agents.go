@@ -236,7 +236,7 @@ func (c *crowd) agent(hub agent.Hub, name string, key ssh.Signer) *agent.Agent {
 			return nil
 		},
 		Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
-			return remote.Serve(ctx, in, out, hello, s)
+			return remote.Serve(ctx, in, out, func() remote.Hello { return hello }, s)
 		},
 	}
 }

@@ -32,6 +32,8 @@ type Host struct {
 
 	mu  sync.Mutex
 	dir string // of the connection's socket
+	// kept are sessions that wait for their next use, by what runs in them.
+	kept map[string]*keptSession
 }
 
 // connectionLost is the exit status of ssh(1) for its own errors.
@@ -150,8 +152,9 @@ func (h *Host) output(ctx context.Context, command []string, in io.Reader) (stri
 	return out.String(), nil
 }
 
-// Close ends the connection. Idempotent.
+// Close ends the connection and the sessions that were kept. Idempotent.
 func (h *Host) Close() error {
+	h.drop()
 	h.mu.Lock()
 	dir := h.dir
 	h.mu.Unlock()

@@ -47,7 +47,7 @@ func TestALostConnectionIsEstablishedAgain(t *testing.T) {
 				here, there := net.Pipe()
 				out := bufio.NewWriter(there)
 				go func() {
-					_ = remote.Serve(context.Background(), there, flushed{out}, remote.Hello{Protocol: remote.Protocol}, h)
+					_ = remote.Serve(context.Background(), there, flushed{out}, greeting, h)
 					_ = there.Close()
 				}()
 				if dials%2 == 1 {

@@ -64,6 +64,9 @@ func (n *Node) connect(ctx context.Context) (sent int64, err error) {
 			return 0, err
 		}
 	}
+	if n.Dial == nil {
+		n.conn = n.resume(ctx)
+	}
 	verified := false
 	for range 3 {
 		if n.conn != nil {
@@ -119,7 +122,7 @@ func tipsOf(f Frame) *bundle.Tips {
 	return f.Tips
 }
 
-// Close ends the session; the connection stays for the next one until Host.Close. Idempotent.
+// Close ends the session; the connection stays for the next one until Host.Close. See Keep. Idempotent.
 func (n *Node) Close() error {
 	c := n.conn
 	n.conn = nil

@@ -34,7 +34,7 @@ func TestTipsAreAskedOnce(t *testing.T) {
 			near, far := net.Pipe()
 			last = far
 			go func() {
-				_ = remote.Serve(context.Background(), far, far, remote.Hello{Protocol: remote.Protocol}, there) //nolint:contextcheck // the other machine's
+				_ = remote.Serve(context.Background(), far, far, greeting, there) //nolint:contextcheck // the other machine's
 				_ = far.Close()
 			}()
 			return near, nil

@@ -23,6 +23,8 @@ import (
 type Request struct {
 	// Trust is a public key whose bundles are to be deployed, as bundle.Signers.Trust takes it.
 	Trust string `json:"trust,omitempty"`
+	// Hello requests the greeting again: what the machine says of itself may have changed since the session began. A machine of an older release refuses it.
+	Hello bool `json:"hello,omitempty"`
 	// Tips requests the commits of a project.
 	Tips project.Name `json:"tips,omitempty"`
 	// Apply means that a bundle follows.
@@ -69,7 +71,7 @@ type ApplyRequest struct {
 
 // Frame is one line of a response.
 type Frame struct {
-	// Hello is the first frame of a session, before any request.
+	// Hello is the first frame of a session, before any request, and part of the response to Request.Hello.
 	Hello *Hello       `json:"hello,omitempty"`
 	Tips  *bundle.Tips `json:"tips,omitempty"`
 	Event *event.Event `json:"event,omitempty"`
@@ -149,18 +151,19 @@ type Handler interface {
 	Converge(ctx context.Context, q ConvergeRequest) (project.Result, error)
 }
 
-// Serve serves the requests of in, until it ends. A failed request is answered by its error, and ends the session if a bundle was not
-// read completely: the other side begins a new one. The error is that of the streams.
-func Serve(ctx context.Context, in io.Reader, out io.Writer, hello Hello, h Handler) error {
+// Serve serves the requests of in, until it or ctx ends. A failed request is answered by its error, and ends the session if a bundle was not
+// read completely: the other side begins a new one. hello is called for each greeting. The error is that of the streams.
+func Serve(ctx context.Context, in io.Reader, out io.Writer, hello func() Hello, h Handler) error {
 	enc := json.NewEncoder(out)
 	send := func(f Frame) error { return enc.Encode(f) }
-	if err := send(Frame{Hello: &hello}); err != nil {
+	greeting := hello()
+	if err := send(Frame{Hello: &greeting}); err != nil {
 		return err
 	}
 	r := bufio.NewReaderSize(in, maxRequest)
 	for {
 		line, err := r.ReadSlice('\n')
-		if errors.Is(err, io.EOF) && len(line) == 0 {
+		if len(line) == 0 && (errors.Is(err, io.EOF) || err != nil && ctx.Err() != nil) {
 			return nil
 		}
 		if err != nil {
@@ -174,6 +177,9 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, hello Hello, h Hand
 		switch {
 		case q.Trust != "":
 			err = h.Trust(ctx, q.Trust)
+		case q.Hello:
+			now := hello()
+			last.Hello = &now
 		case q.Tips != "":
 			var t bundle.Tips
 			if t, err = h.Tips(ctx, q.Tips); err == nil {

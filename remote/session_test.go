@@ -81,6 +81,7 @@ func TestServe(t *testing.T) {
 			in:    `{"cancel":{"project":"app","deployment":"1"}}` + "\n" + `{"check":"app"}` + "\n",
 			asked: []string{"cancel app 1", "check app"}, out: "hello done result+done",
 		},
+		"the greeting again":    {in: `{"hello":true}` + "\n", out: "hello hello+done"},
 		"a program":             {in: `{"upgrade":true}` + "\nP\n" + `{"tips":"b"}` + "\n", asked: []string{"upgrade P", "tips b"}, out: "hello done tips+done"},
 		"an error is an answer": {in: `{"trust":"bad"}` + "\n" + `{"tips":"a"}` + "\n", asked: []string{"trust bad", "tips a"}, out: "hello error+done tips+done"},
 		"a bundle that is cut":  {in: `{"apply":{}}` + "\nB", out: "hello error+done"},
@@ -92,7 +93,7 @@ func TestServe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := &answers{}
 			var out strings.Builder
-			err := remote.Serve(t.Context(), strings.NewReader(c.in), &out, remote.Hello{Protocol: remote.Protocol}, a)
+			err := remote.Serve(t.Context(), strings.NewReader(c.in), &out, greeting, a)
 			if c.err == "" {
 				require.NoError(t, err)
 			} else {
@@ -133,7 +134,7 @@ func FuzzServe(f *testing.F) {
 	f.Add([]byte("{}\n\n"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var out strings.Builder
-		_ = remote.Serve(t.Context(), strings.NewReader(string(in)), &out, remote.Hello{Protocol: remote.Protocol}, &answers{})
+		_ = remote.Serve(t.Context(), strings.NewReader(string(in)), &out, greeting, &answers{})
 		require.True(t, strings.HasPrefix(kinds(t, out.String()), "hello"))
 	})
 }

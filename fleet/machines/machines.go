@@ -224,14 +224,14 @@ func (f *Fleet) reach(n fleet.Node) *remote.Node {
 	return out
 }
 
-// Close ends the sessions.
+// Close ends the rollout's use of its sessions: see remote.Node.Keep.
 func (r *machines) Close() error {
 	r.end()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var errs []error
 	for name, n := range r.by {
-		errs = append(errs, n.Close())
+		errs = append(errs, n.Keep())
 		delete(r.by, name)
 	}
 	return errors.Join(append(errs, r.packs.Close())...)

@@ -179,3 +179,34 @@ func TestAnswerThatOvertakesTheInput(t *testing.T) {
 		require.NoError(t, c.Close())
 	}
 }
+
+// A request that waits for input does not keep a server from stopping, and does not take this for the end of its input.
+func TestStoppingEndsTheInput(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	waits := make(chan struct{})
+	s, err := control.Listen(path, func(_ context.Context, _ control.Peer, _ control.Request, stdin io.Reader, _, _ io.Writer) int {
+		close(waits)
+		if _, err := io.ReadAll(stdin); err != nil {
+			return 7
+		}
+		return 0
+	}, zerolog.Nop())
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx) }()
+	c, err := control.Dial(path)
+	require.NoError(t, err)
+	defer c.Close()
+	input, end := io.Pipe()
+	defer end.Close()
+	go func() {
+		<-waits
+		stop()
+	}()
+	code, err := c.Do(t.Context(), control.Request{}, input, io.Discard, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, 7, code)
+	require.NoError(t, s.Close())
+	require.NoError(t, <-done)
+}

@@ -157,6 +157,8 @@ func (s *Server) serve(ctx context.Context, c *net.UnixConn) error {
 	q.Sizes = make(chan terminal.Size, 1)
 	in, feed := io.Pipe()
 	defer in.Close()
+	// A request may wait for input when the server stops: it gets an error, as the end of the input would look complete.
+	defer context.AfterFunc(ctx, func() { feed.CloseWithError(context.Cause(ctx)) })()
 	go func() {
 		defer cancel()
 		err := pump(r, feed, q.Sizes)

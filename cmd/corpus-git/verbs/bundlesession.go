@@ -18,7 +18,7 @@ func bundleSession(s *session) *cobra.Command {
 			if err := s.prepare(); err != nil {
 				return err
 			}
-			return remote.Serve(s.ctx, s.in, s.out, s.b.Hello(), requests.Handler{
+			return remote.Serve(s.ctx, s.in, s.out, s.b.Hello, requests.Handler{
 				Bundles: s.b.Bundles, Runs: s.b.Runs, Pusher: s.who.Pusher(), Audited: s.audited, Upgrader: s.b.Upgrade, ExitStatus: exitOf,
 			})
 		},
