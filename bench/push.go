@@ -279,8 +279,8 @@ func (l *lab) serveSSHD(dir string) (base string, pid int, stop func(), err erro
 	addr := ln.Addr().String()
 	_ = ln.Close()
 	host, port, _ := strings.Cut(addr, ":")
-	conf := fmt.Sprintf("ListenAddress %s:%s\nHostKey %s/host\nAuthorizedKeysFile %s/authorized_keys\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nPidFile none\nPrintMotd no\nSetEnv CORPUS_GIT_ACCOUNTS=off XDG_CACHE_HOME=%s/cache\nMaxStartups 1000\nPerSourceMaxStartups none\n", host, port, dir, dir, dir)
-	if err := writeFile(dir+"/sshd_config", conf, 0o600); err != nil {
+	conf := fmt.Sprintf("ListenAddress %s:%s\nHostKey %s/host\nAuthorizedKeysFile %s/authorized_keys\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nPidFile none\nPrintMotd no\nSetEnv CORPUS_GIT_ACCOUNTS=off XDG_CACHE_HOME=%s/cache HOME=%s/home\nMaxStartups 1000\nPerSourceMaxStartups none\n", host, port, dir, dir, dir, dir)
+	if err := errors.Join(writeFile(dir+"/sshd_config", conf, 0o600), os.MkdirAll(dir+"/home", 0o755)); err != nil {
 		return "", 0, nil, err
 	}
 	madeRun := os.Geteuid() == 0 && os.Mkdir("/run/sshd", 0o755) == nil // sshd wants it when it is root

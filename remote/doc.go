@@ -11,7 +11,7 @@
 //
 // Invariants: the program's path contains its SHA-256, below the login's own cache, and is renamed there when it is complete. Host keeps
 // one connection (ControlMaster of ssh_config(5)) for all its commands, and Close ends it; Hosts keeps those of nodes from one rollout to
-// the next.
+// the next, and one session on each for a minute.
 //
 // A crash leaves the connection's socket in a temporary folder, at most one incomplete copy of the program beside its place, and the
 // deployment there running.
