@@ -21,7 +21,7 @@ import (
 const burstSize = "5000x10"
 
 // benchBurst pushes a project for the first time and then changes of one file of it, back to back: each push begins when the one before has its answer. First all of them to
-// corpus-git, then all of them to OpenSSH sshd with git receive-pack and a post-receive script (as in benchPush), and, where SALT_CALL names one, to the same sshd with a script that
+// corpus-git, then (unless CORPUS_GIT_BENCH_PEER is off) all of them to OpenSSH sshd with git receive-pack and a post-receive script (as in benchPush), and, where SALT_CALL names one, to the same sshd with a script that
 // does what the original does: an archive by rsync, a checkout, permissions by find, and one salt-call for each step. CORPUS_GIT_BENCH_BURST_ORIGINAL is how many pushes that one gets (3).
 func benchBurst(l *lab) error {
 	files, pushes, err := filesAndPushes("CORPUS_GIT_BENCH_BURST", burstSize, 2, 2)
@@ -57,6 +57,9 @@ func benchBurst(l *lab) error {
 	stop()
 	if err != nil {
 		return fmt.Errorf("corpus-git: %w", err)
+	}
+	if os.Getenv("CORPUS_GIT_BENCH_PEER") == "off" {
+		return l.sayPhases("app")
 	}
 	peer, stopPeer, err := l.servePeer()
 	if err != nil {
@@ -169,8 +172,32 @@ func (l *lab) createOriginal(dir, salt string) error {
 	return writeFile(bare+"/hooks/post-receive", b.String(), 0o755)
 }
 
+// aloneRuns is how often the commands of the steps are run by sh alone.
+const aloneRuns = 50
+
+// alone returns how long the commands of the steps take when sh runs them, one after the other, in the live tree of a project, and nothing else.
+func (l *lab) alone(live string) ([]time.Duration, error) {
+	var out []time.Duration
+	for range aloneRuns {
+		t, err := timed(func() error {
+			for _, s := range steps() {
+				if err := l.sh(live, "sh", "-c", s); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
 // sayPhases prints where the server's time of each deployment went, from its journal and its event logs, of all but the first; a phase lasts until the next one's journal entry. The time before the first phase, in
-// which the pack is read and checked, is not in them.
+// which the pack is read and checked, is not in them. The server's share is all of it but what the steps' commands take alone.
 func (l *lab) sayPhases(name string) error {
 	state := layout.Root(l.path("srv")).DefaultState()
 	text, err := os.ReadFile(state.Journal(name))
@@ -229,5 +256,12 @@ func (l *lab) sayPhases(name string) error {
 		slices.Sort(took[p])
 		fmt.Printf("%-44s least %6.1f ms   median %6.1f ms\n", p, ms(took[p][0]), ms(median(took[p])))
 	}
+	all := took[order[len(order)-1]]
+	commands, err := l.alone(l.path("srv/projects/app/project"))
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%-44s least %6.1f ms   median %6.1f ms\n", "the steps' commands alone, by sh", ms(commands[0]), ms(median(commands)))
+	fmt.Printf("%-44s least %6.1f ms   median %6.1f ms\n", "the server's share", ms(all[0]-commands[0]), ms(median(all)-median(commands)))
 	return nil
 }

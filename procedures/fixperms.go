@@ -38,10 +38,7 @@ func (Fixperms) Name() string { return NameFixperms }
 
 // Run implements Procedure.
 func (f Fixperms) Run(ctx context.Context, env *Env) error {
-	known := env.takeSynced()
-	if !f.Synced {
-		known = nil
-	}
+	known := env.takeSynced(f.Synced)
 	look := permissions.Accounts{Users: env.Tools.Host.Users}
 	var kept []string
 	if f.Early {
@@ -55,12 +52,33 @@ func (f Fixperms) Run(ctx context.Context, env *Env) error {
 	if !env.Tools.ownsFiles() {
 		tail = ", " + env.leftOwners()
 	}
+	var changed map[string]*permissions.Part
+	switch {
+	case !f.Early:
+		changed = env.Tools.known.Changed(trees)
+	case known == nil: // otherwise only the archive can have begun it: its facts are older
+		env.Tools.known.Begin(env.Paths)
+	}
+	if len(changed) > 0 {
+		tail = ", the rest as before the steps" + tail
+	}
 	var right, fixed int64
 	for _, t := range trees {
-		part, seen := known.partOf(t)
+		part, seen := known.PartOf(t)
+		if p, ok := changed[t.Dir]; ok {
+			part = p
+		}
 		w, err := env.walk(ctx, t, part, false)
+		if err == nil && w.Unsure && changed[t.Dir] != nil {
+			was := w.Fixed
+			w, err = env.walk(ctx, t, nil, false)
+			w.Fixed += was
+		}
 		if err != nil {
 			return err
+		}
+		if f.Early {
+			env.Tools.known.Add(t, known, part, w)
 		}
 		right += seen + w.Unchanged
 		fixed += w.Fixed

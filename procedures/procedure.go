@@ -20,7 +20,9 @@ import (
 	"corpus-git/internal/humanize"
 	"corpus-git/internal/py"
 	"corpus-git/internal/vfs"
+	"corpus-git/internal/vfs/changed"
 	"corpus-git/layout"
+	"corpus-git/procedures/examined"
 	"corpus-git/procedures/inherit"
 	"corpus-git/procedures/keys"
 	"corpus-git/procedures/pillar"
@@ -124,6 +126,10 @@ type Tools struct {
 	Keys keys.Source
 	// Live returns the commit of a project's newest live deployment, ""> if there is none or the project has no commits.
 	Live func(context.Context, project.Name) (project.Commit, error)
+	// Changes reports what steps changed; nil means that everything is looked at.
+	Changes *changed.Notifier
+
+	known *examined.Known // of one deployment
 }
 
 // Fleet deploys to other machines.
@@ -170,8 +176,10 @@ func (t *Tools) Pillar(name project.Name) *pillar.Reader {
 // deployment has ended.
 func (t *Tools) Open() (tools *Tools, close func() error) {
 	out := *t
-	out.Steps, close = sls.Open(t.Steps)
-	return &out, close
+	out.known = examined.New(t.Changes)
+	steps, end := sls.Open(t.Steps)
+	out.Steps = steps
+	return &out, func() error { out.known.Close(); return end() }
 }
 
 // runner returns the runner that applies a step.
@@ -288,7 +296,7 @@ type Env struct {
 	// scan is the archive's scan of the trees; nil as soon as anything of the project's or the operator's has run since.
 	scan *tree.Snapshot
 	// synced are release-sync's facts for the fixperms that follows.
-	synced  *synced
+	synced  *examined.Synced
 	summary string
 	lines   []string
 }

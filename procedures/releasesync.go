@@ -13,6 +13,7 @@ import (
 	"corpus-git/internal/printable"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
+	"corpus-git/procedures/examined"
 	"corpus-git/procedures/permissions"
 	"corpus-git/project"
 )
@@ -33,7 +34,7 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 	seen := env.takeScan()
 	env.synced = nil
 	code, pillar := env.treeOwners()
-	left := &synced{scan: seen, touched: map[string][]string{}}
+	left := &examined.Synced{Scan: seen, Touched: map[string][]string{}}
 	for _, c := range []struct {
 		repo   project.Repo
 		commit project.Commit
@@ -45,7 +46,7 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 		{project.PillarRepo, env.Deployment.Pillar, env.Paths.Pillar(), layout.ArchivedPillar, pillar},
 	} {
 		if c.commit == "" {
-			left.touched[c.tree] = nil
+			left.Touched[c.tree] = nil
 			continue
 		}
 		st, err := env.Tools.Repository(env.Deployment.Project, c.repo).Checkout(ctx, project.Checkout{
@@ -55,7 +56,7 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 			return diskfull.WithHint(fault.New(fault.KindOf(err), "check out "+string(c.repo)+" "+c.commit.Short(), "%w", err))
 		}
 		if st.Touched != nil {
-			left.touched[c.tree] = st.Touched
+			left.Touched[c.tree] = st.Touched
 		}
 		if s := checkoutSummary(st); s != "" {
 			if c.repo == project.PillarRepo {
@@ -134,6 +135,16 @@ func (e *Env) takeScan() *tree.Snapshot {
 	s := e.scan
 	e.scan = nil // the trees change from here on
 	if s == nil || !e.fresh(s) {
+		return nil
+	}
+	return s
+}
+
+// takeSynced returns release-sync's facts, once, if they are wanted, recent enough, and nothing else ran.
+func (e *Env) takeSynced(wanted bool) *examined.Synced {
+	s := e.synced
+	e.synced = nil
+	if !wanted || s == nil || !e.fresh(s.Scan) {
 		return nil
 	}
 	return s

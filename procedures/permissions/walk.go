@@ -72,6 +72,11 @@ type WalkResult struct {
 	Foreign []string
 	// Differ are the first paths that differ in a dry walk, each with what differs.
 	Differ []string
+	// Unsure reports that something was left out whose turn only a walk of the whole tree shows: a file with several names, or one that was
+	// replaced or linked meanwhile.
+	Unsure bool
+	// Inodes are the numbers of the inodes of everything below the tree that was walked.
+	Inodes []uint64
 }
 
 // Walk applies the rules of a tree, or of a part of it if that is not nil; a dry walk only reports what differs. No symbolic link is
@@ -79,7 +84,7 @@ type WalkResult struct {
 func (t Tree) Walk(ctx context.Context, f vfs.FS, part *Part, dry bool) (WalkResult, error) {
 	w := &walker{dir: t.Dir, rules: t.rules, fs: f, part: part, dry: dry}
 	err := w.run(ctx)
-	return WalkResult{Unchanged: w.right.Load(), Fixed: w.fixed.Load(), Foreign: w.foreign, Differ: w.differ}, err
+	return WalkResult{Unchanged: w.right.Load(), Fixed: w.fixed.Load(), Foreign: w.foreign, Differ: w.differ, Unsure: len(w.shared) > 0 || w.missed, Inodes: w.inodes}, err
 }
 
 // walker applies the rules of one tree. Folders are passed to idle workers, so that several walk a wide tree in parallel.
@@ -100,6 +105,8 @@ type walker struct {
 	shared  map[inode]*sharedInode
 	foreign []string
 	differ  []string // the first paths that differ, in a dry walk
+	inodes  []uint64
+	missed  bool // apply left something out
 }
 
 type inode struct{ dev, ino uint64 }
@@ -176,30 +183,37 @@ func (w *walker) walk(ctx context.Context, d vfs.Dir, rel string, node *node, ru
 	if w.failed() {
 		return
 	}
+	inodes := make([]uint64, 0, len(names))
 	for _, n := range names {
-		if err := w.one(ctx, d, n, rel, node, rule, part.at(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		ino, err := w.one(ctx, d, n, rel, node, rule, part.at(n))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			w.fail(err)
 			return
 		}
+		inodes = append(inodes, ino)
 	}
+	w.mu.Lock()
+	w.inodes = append(w.inodes, inodes...)
+	w.mu.Unlock()
 }
 
-// one fixes one name in d, and everything below it. If a running program removes it meanwhile, the error is fs.ErrNotExist.
-func (w *walker) one(ctx context.Context, d vfs.Dir, n, rel string, node *node, rule *Rule, part *Part) error {
+// one fixes one name in d, and everything below it, and returns its inode. If a running program removes it meanwhile, the error is
+// fs.ErrNotExist.
+func (w *walker) one(ctx context.Context, d vfs.Dir, n, rel string, node *node, rule *Rule, part *Part) (uint64, error) {
 	st, err := d.Lstat(n)
 	if err != nil {
-		return fmt.Errorf("%s: %w", rel, err)
+		return 0, fmt.Errorf("%s: %w", rel, err)
 	}
 	sub, rule := node.at(n, rule)
 	if st.IsRegular() && st.Nlink > 1 {
 		w.share(filepath.Join(rel, n), st, rule)
-		return nil
+		return st.Ino, nil
 	}
 	if err := w.fix(d, n, rel, st, rule); err != nil {
-		return err
+		return st.Ino, err
 	}
 	if !st.IsDir() {
-		return nil
+		return st.Ino, nil
 	}
 	if !rule.all && rule.leaves(n, st) {
 		below := *rule
@@ -207,10 +221,10 @@ func (w *walker) one(ctx context.Context, d vfs.Dir, n, rel string, node *node, 
 	}
 	in, err := d.OpenDir(n)
 	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) {
-		return nil // no longer a folder
+		return st.Ino, nil // no longer a folder
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", rel, err)
+		return st.Ino, fmt.Errorf("%s: %w", rel, err)
 	}
 	path := filepath.Join(rel, n)
 	select {
@@ -222,7 +236,7 @@ func (w *walker) one(ctx context.Context, d vfs.Dir, n, rel string, node *node, 
 	default:
 		w.walk(ctx, in, path, sub, rule, part)
 	}
-	return nil
+	return st.Ino, nil
 }
 
 // fix changes one entry, name in d, as its rule requires; rel is the path of d.
@@ -242,6 +256,11 @@ func (w *walker) fix(d vfs.Dir, name, rel string, st vfs.Stat, rule *Rule) error
 			return nil
 		}
 		err = apply(d, name, st, want)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		w.mu.Lock()
+		w.missed = true
+		w.mu.Unlock()
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", rel, err)

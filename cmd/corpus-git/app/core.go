@@ -40,6 +40,7 @@ import (
 	"corpus-git/internal/py"
 	"corpus-git/internal/redact"
 	"corpus-git/internal/vfs"
+	"corpus-git/internal/vfs/changed"
 	"corpus-git/kv"
 	"corpus-git/kv/register"
 	keywatch "corpus-git/kv/watch"
@@ -142,7 +143,7 @@ func (c *core) makeTools(o options) {
 	c.tools = &procedures.Tools{
 		Root: c.root, State: c.state, Archives: c.archive, Steps: c.runner, Scripts: run.Script{}, Host: machine,
 		Others: map[string]sls.Runner{recipe.ToolAnsible: tool.Ansible{}, recipe.ToolPuppet: tool.Puppet{}, recipe.ToolFiles: &run.Builtin{Backups: filepath.Join(c.state.Path(), "backups")}},
-		Hooks:  &hooks.Runner{Exec: commander, State: c.state}, FS: vfs.OS{}, Exec: commander, Now: time.Now,
+		Hooks:  &hooks.Runner{Exec: commander, State: c.state}, FS: vfs.OS{}, Exec: commander, Now: time.Now, Changes: changed.New(changed.Watches),
 		Grains: c.facts, FileRoots: o.cfg.FileRoots, CfgDir: o.cfg.CfgDir, Retention: func() project.Retention { return c.cfg.Load().Retention() },
 		Remotes: func(n project.Name) (string, string) { r := c.remotes(n); return r.Project, r.Pillar },
 	}
