@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -102,16 +103,20 @@ func (h *Host) Run(ctx context.Context, command []string, in io.Reader, out, err
 	return st.Exit, nil
 }
 
+// command returns the ssh command that connects as a Host does, for a hint.
+func (h *Host) command() string {
+	return "ssh " + strings.Join(append(slices.Clone(h.Options), "-o BatchMode=yes", h.Target), " ")
+}
+
 // sshError returns ssh's message, with a hint for known ones.
 func (h *Host) sshError(said string) error {
-	line := strings.TrimSpace(said)
-	if i := strings.LastIndexByte(line, '\n'); i >= 0 {
-		line = line[i+1:]
+	line := "the connection was closed"
+	for l := range strings.Lines(said) {
+		if l = strings.TrimSpace(l); l != "" && !strings.HasSuffix(l, "UNKNOWN port 65535") { // what ssh says after a jump host's own words
+			line = l
+		}
 	}
-	if line == "" {
-		line = "the connection was closed"
-	}
-	e := fault.New(fault.Busy, "", "%w", &ConnectionError{fmt.Sprintf("ssh to %s failed: %s", printable.Text(h.Target), printable.Text(strings.TrimSpace(line)))})
+	e := fault.New(fault.Busy, "", "%w", &ConnectionError{fmt.Sprintf("ssh to %s failed: %s", printable.Text(h.Target), printable.Text(line))})
 	switch {
 	case strings.Contains(said, "REMOTE HOST IDENTIFICATION HAS CHANGED"):
 		e.Kind = fault.Refused
@@ -121,9 +126,9 @@ func (h *Host) sshError(said string) error {
 		return e.WithHint("compare its host key, and add it to your known_hosts:  ssh-keyscan HOST")
 	case strings.Contains(said, "Permission denied"):
 		e.Kind = fault.Refused
-		return e.WithHint("log in with a key that needs no password:  ssh -o BatchMode=yes %s true", h.Target)
+		return e.WithHint("log in with a key that needs no password:  %s true", h.command())
 	}
-	return e.WithHint("try  ssh -o BatchMode=yes %s true", h.Target)
+	return e.WithHint("try  %s true", h.command())
 }
 
 // loginError is the error of a login that ended before it ran the command; said is what it printed to standard error.
@@ -136,7 +141,7 @@ func (h *Host) loginError(code int, said string) error {
 		line = ": " + line
 	}
 	return fault.New(fault.Refused, "", "on %s: the login ended with status %d and ran nothing%s", printable.Text(h.Target), code, printable.Text(line)).
-		WithHint("it must be able to run commands, with no ForceCommand of sshd and no shell that prevents it: try  ssh -o BatchMode=yes %s true", h.Target)
+		WithHint("it must be able to run commands, with no ForceCommand of sshd and no shell that prevents it: try  %s true", h.command())
 }
 
 // output runs a command and returns its standard output.

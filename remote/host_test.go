@@ -44,6 +44,28 @@ func TestWordsArriveAsTheyAre(t *testing.T) {
 	require.Equal(t, strings.Join(words, "|")+"|", out.String())
 }
 
+// Behind a jump host ssh ends with words that name nobody: what the jump host's client said before them is the reason, and the hint has the jump.
+func TestWhatSSHSaysOfAJumpHost(t *testing.T) {
+	for said, want := range map[string]struct {
+		text string
+		kind fault.Kind
+		hint string
+	}{
+		"ssh: connect to host gate port 22: Connection refused\nConnection closed by UNKNOWN port 65535\r\n":             {"connect to host gate port 22: Connection refused", fault.Busy, "ssh -J gate -o BatchMode=yes web1 true"},
+		"No ED25519 host key is known for gate.\nHost key verification failed.\nConnection closed by UNKNOWN port 65535": {"Host key verification failed.", fault.Refused, "known_hosts"},
+		"kex_exchange_identification: Connection closed by remote host\nConnection closed by UNKNOWN port 65535":         {"kex_exchange_identification", fault.Busy, "-J gate"},
+		"Connection closed by UNKNOWN port 65535": {"the connection was closed", fault.Busy, "-J gate"},
+	} {
+		h := host(t, "FAIL="+said)
+		h.Options = []string{"-J", "gate"}
+		_, err := h.Run(t.Context(), []string{"true"}, nil, &bytes.Buffer{}, &bytes.Buffer{})
+		require.ErrorContains(t, err, want.text)
+		require.NotContains(t, err.Error(), "UNKNOWN")
+		require.Equal(t, want.kind, fault.KindOf(err), said)
+		require.Contains(t, fault.HintOf(err), want.hint)
+	}
+}
+
 func TestWhatSSHSays(t *testing.T) {
 	for said, want := range map[string]struct {
 		kind fault.Kind
@@ -52,7 +74,7 @@ func TestWhatSSHSays(t *testing.T) {
 		"Host key verification failed.": {fault.Refused, "known_hosts"},
 		"@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.": {fault.Refused, "ssh-keygen -R HOST"},
 		"root@web1: Permission denied (publickey).":                                           {fault.Refused, "a key that needs no password"},
-		"ssh: connect to host web1 port 22: Connection refused":                               {fault.Busy, "BatchMode"},
+		"ssh: connect to host web1 port 22: Connection refused":                               {fault.Busy, "ssh -o BatchMode=yes web1 true"},
 	} {
 		_, err := host(t, "FAIL="+said).Run(t.Context(), []string{"true"}, nil, &bytes.Buffer{}, &bytes.Buffer{})
 		require.ErrorContains(t, err, said[strings.LastIndexByte(said, '\n')+1:])
