@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -71,6 +72,47 @@ func (g group) set(l container.Limits) error {
 		}
 	}
 	return nil
+}
+
+// init returns the init of the container whose processes are in the group, 0 if there is none: it is the first process of a PID namespace (proc_pid_status(5), NSpid).
+func (g group) init() (int, error) {
+	for _, dir := range g.folders() {
+		pids, err := members(dir)
+		if err != nil {
+			return 0, err
+		}
+		for _, pid := range pids {
+			status, err := os.ReadFile(filepath.Join("/proc", pid, "status"))
+			if err != nil {
+				continue // it has ended
+			}
+			_, rest, _ := strings.Cut(string(status), "\nNSpid:")
+			line, _, _ := strings.Cut(rest, "\n")
+			if f := strings.Fields(line); len(f) > 1 && f[len(f)-1] == "1" && !strings.Contains(string(status), "\nState:\tZ") {
+				return strconv.Atoi(pid)
+			}
+		}
+	}
+	return 0, nil
+}
+
+// members returns the processes of a control group and of those below it.
+func members(dir string) (pids []string, err error) {
+	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && e.Name() != "cgroup.procs" {
+			return nil
+		}
+		var text []byte
+		if err == nil {
+			text, err = os.ReadFile(path) //nolint:gosec // below a control group
+		}
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) { // the group was removed meanwhile
+			return nil
+		}
+		pids = append(pids, strings.Fields(string(text))...)
+		return err
+	})
+	return pids, err
 }
 
 // removeTries is the number of attempts to remove a group: its last process ends a moment after nspawn.

@@ -103,20 +103,30 @@ func (d Kind) Missing() error {
 	return nil
 }
 
+// halt is the signal that makes systemd halt, as nspawn sends it (systemd(1), SIGRTMIN+3).
+const halt = syscall.Signal(34 + 3)
+
 // Stop implements system.Kind.
 func (d Kind) Stop(ctx context.Context, c container.Container) error {
 	deadline := time.Now().Add(stopWait)
 	for asked := false; ; asked = true {
 		pid, err := d.pid(c)
-		if err != nil || pid == 0 {
-			return errors.Join(err, d.group(c).remove())
+		if err != nil {
+			return err
+		}
+		ask := syscall.SIGTERM // an orderly shutdown: systemd-nspawn(1), --kill-signal=
+		if pid == 0 {
+			if pid, err = d.group(c).init(); err != nil || pid == 0 {
+				return errors.Join(err, d.group(c).remove())
+			}
+			ask = halt
 		}
 		sig := syscall.Signal(0)
 		switch {
 		case time.Now().After(deadline):
-			sig = syscall.SIGKILL // this also ends its PID namespace: pid_namespaces(7)
+			sig = syscall.SIGKILL // nspawn at first, which does not end the container, then its init, which ends its PID namespace: pid_namespaces(7)
 		case !asked:
-			sig = syscall.SIGTERM // an orderly shutdown: systemd-nspawn(1), --kill-signal=
+			sig = ask
 		}
 		if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return err
@@ -127,9 +137,12 @@ func (d Kind) Stop(ctx context.Context, c container.Container) error {
 	}
 }
 
-// Running implements system.Kind.
+// Running implements system.Kind. A container whose nspawn was killed runs on without it.
 func (d Kind) Running(_ context.Context, c container.Container) (bool, error) {
 	pid, err := d.pid(c)
+	if err == nil && pid == 0 {
+		pid, err = d.group(c).init()
+	}
 	return pid != 0, err
 }
 
@@ -180,8 +193,11 @@ func arguments(pid int) (args []byte, err error) {
 // Leader implements system.Kind.
 func (d Kind) Leader(_ context.Context, c container.Container) (int, error) {
 	pid, err := d.pid(c)
-	if err != nil || pid == 0 {
+	if err != nil {
 		return 0, err
+	}
+	if pid == 0 {
+		return d.group(c).init()
 	}
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))
 	if err != nil {

@@ -7,6 +7,9 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -41,6 +44,32 @@ func TestContainerDriver(t *testing.T) {
 	c, err := store.Add(container.Container{Name: "cgtest-nspawn", Driver: "nspawn", Suite: rootfs.DefaultSuite, Mirror: os.Getenv("DEBIAN_MIRROR"), Created: time.Now()}, n.Prefix)
 	require.NoError(t, err)
 	containertest.Run(t, containertest.Subject{Driver: driver, Container: c, Put: func(t *testing.T, c container.Container) { require.NoError(t, store.Put(c)) }})
+
+	// nspawn is killed, as by the kernel for want of memory: the container runs on, is known to, and is stopped in an orderly way.
+	ctx := t.Context()
+	require.NoError(t, driver().Create(ctx, c, func(string) {}))
+	require.NoError(t, driver().Start(ctx, c))
+	text, err := os.ReadFile(filepath.Join(store.Folder(c.Name), "pid"))
+	require.NoError(t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	require.Eventually(t, func() bool { return syscall.Kill(pid, 0) != nil }, time.Minute, 50*time.Millisecond)
+	running, err := driver().Running(ctx, c)
+	require.NoError(t, err)
+	require.True(t, running)
+	require.NoError(t, driver().Start(ctx, c))
+	exit, err := driver().Exec(ctx, c, container.Command{Argv: []string{"sh", "-c", "printf '[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=true\nExecStop=touch /root/stopped\n' >/run/systemd/system/last.service; systemctl start last"}})
+	require.NoError(t, err)
+	require.Zero(t, exit)
+	require.NoError(t, driver().Stop(ctx, c))
+	require.FileExists(t, filepath.Join(rootfs.Root(store.Folder(c.Name)), "root", "stopped"))
+	running, err = driver().Running(ctx, c)
+	require.NoError(t, err)
+	require.False(t, running)
+	require.NoError(t, driver().Start(ctx, c), "its interface is free again")
+	require.NoError(t, driver().Stop(ctx, c))
+	require.NoError(t, driver().Destroy(ctx, c))
 
 	links, err := netlink.LinkList()
 	require.NoError(t, err)

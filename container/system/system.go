@@ -160,11 +160,17 @@ func (d Driver) booted(ctx context.Context, c container.Container) error {
 // errSlow is the cause of the end of a boot that takes too long.
 var errSlow = errors.New("it does not boot in time")
 
+// leftover is the beginning of a line that nspawn prints when it ends, whatever the reason, where /run is on a disk.
+const leftover = "Attempted to remove disk file system under"
+
 // failed returns why a container did not boot: the last line of its console.
 func (d Driver) failed(c container.Container) error {
 	path := d.Kind.Console(c)
 	text, _ := os.ReadFile(path) // without the file nothing is known
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	for len(lines) > 1 && strings.HasPrefix(lines[len(lines)-1], leftover) {
+		lines = lines[:len(lines)-1]
+	}
 	if last := printable.Text(strings.TrimSpace(lines[len(lines)-1])); last != "" {
 		return fault.New(fault.Failed, "", "%s does not boot: %s", c.Name, last).WithHint("its console:  %s", path)
 	}
