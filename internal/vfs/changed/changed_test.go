@@ -39,10 +39,10 @@ func inodesOf(t *testing.T, dir string) []uint64 {
 	return out
 }
 
-// begin watches a folder; ok is false where the machine does not allow it, which must be said as that.
-func begin(t *testing.T, dir string) (w *Watch, ok bool) {
+// begin watches folders; ok is false where the machine does not allow it, which must be said as that.
+func begin(t *testing.T, dirs ...string) (w *Watch, ok bool) {
 	t.Helper()
-	w, err := New(1).Begin(dir)
+	w, err := New(1).Begin(dirs...)
 	if err != nil {
 		require.ErrorIs(t, err, ErrUnknown)
 		return nil, false

@@ -51,9 +51,10 @@ type folder struct {
 	top handle
 }
 
-// system is a watched file system; mark is a folder by which it was marked, inode finds an inode's number in a handle.
+// system is a watched file system; mark is a folder by which it was marked, dev its device, inode finds an inode's number in a handle.
 type system struct {
 	mark  string
+	dev   uint64
 	inode func(handle) (uint64, bool)
 }
 
@@ -120,28 +121,30 @@ func (w *Watch) add(dir string, points []string) error {
 	if err := unix.Fstatfs(fd, &in); err != nil {
 		return unknown("statfs %s: %w", dir, err)
 	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return unknown("stat %s: %w", dir, err)
+	}
 	id := fsidOf(&in)
-	if _, ok := w.systems[id]; !ok {
-		s, err := w.system(fd, dir, top, int64(in.Type))
+	if s, ok := w.systems[id]; !ok {
+		s, err := w.system(fd, dir, top, &st, int64(in.Type))
 		if err != nil {
 			return err
 		}
 		w.systems[id] = s
+	} else if s.dev != st.Dev { // a copy of the file system, with the same UUID
+		return unknown("%s: another file system has the same ID as that of %s", dir, s.mark)
 	}
 	w.folders[dir] = folder{fs: id, top: top}
 	return nil
 }
 
 // system marks the file system of a folder.
-func (w *Watch) system(fd int, dir string, top handle, kind int64) (system, error) {
+func (w *Watch) system(fd int, dir string, top handle, st *unix.Stat_t, kind int64) (system, error) {
 	if kind != unix.EXT4_SUPER_MAGIC && kind != unix.TMPFS_MAGIC {
 		return system{}, unknown("%s: the file system (%#x) is not known to report every change", dir, kind)
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return system{}, unknown("stat %s: %w", dir, err)
-	}
-	s := system{mark: dir, inode: decoder(top, st.Ino)}
+	s := system{mark: dir, dev: st.Dev, inode: decoder(top, st.Ino)}
 	if s.inode == nil {
 		return s, unknown("%s: handles of an unknown kind", dir)
 	}
