@@ -19,7 +19,7 @@ func (r *machines) Converge(ctx context.Context, n fleet.Node, o fleet.Order, ru
 	d := o.Deployment
 	free := func() {}
 	if run.Mode != project.ConvergeReport {
-		if free, err = r.slot(ctx, n, func() {}); err != nil {
+		if free, err = r.slot(ctx, o.Deployment.Project, n, func() {}); err != nil {
 			return out, err
 		}
 	}

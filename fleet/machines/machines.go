@@ -66,9 +66,10 @@ type Fleet struct {
 
 	mu     sync.Mutex
 	active map[project.Name]*fleet.Rollout
-	// busy counts what is deployed to each node that has slots; freed is closed when one of them ends.
+	// busy counts what is deployed to each node that has slots; freed is closed when one of them ends. held are those counted that nobody has asked for yet (Hold).
 	busy  map[string]int
 	freed chan struct{}
+	held  map[held]bool
 	links map[string]*pool
 	// reports keeps facts from being set for a node that is being removed. recorded are the last reports that were recorded by this process, whose facts are kept.
 	reports  sync.Mutex
@@ -355,7 +356,7 @@ func (r *machines) Fetch(ctx context.Context, n fleet.Node, o fleet.Order) error
 // Apply implements fleet.Nodes.
 func (r *machines) Apply(ctx context.Context, n fleet.Node, o fleet.Order, show func(event.Event)) (fleet.Outcome, error) {
 	var out fleet.Outcome
-	free, err := r.slot(ctx, n, func() {
+	free, err := r.slot(ctx, o.Deployment.Project, n, func() {
 		show(event.Event{Kind: event.Waiting, Procedure: fleet.Procedure, Text: fmt.Sprintf("%s: waiting, as it takes %s at the same time", n.Name, humanize.Plural(n.Slots, "project"))})
 	})
 	if err != nil {

@@ -3,8 +3,10 @@ package app
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"corpus-git/cmd/corpus-git/hubs"
@@ -79,6 +81,9 @@ func (c *core) takeUp(ctx context.Context) (*recovery, error) {
 	for _, u := range r.list {
 		open[u.Project] = true
 	}
+	if err := c.nodes.Hold(slices.Collect(maps.Keys(open))); err != nil {
+		c.log.Warn().Err(err).Msg("hold the slots of nodes that may still deploy")
+	}
 	c.sweepDeployments()
 	c.sweepTemps()
 	var sweeps sync.WaitGroup
@@ -99,6 +104,7 @@ func (c *core) takeUp(ctx context.Context) (*recovery, error) {
 
 // done records that the deployment of a project was ended, or could not be.
 func (r *recovery) done(name project.Name, err error) {
+	r.c.nodes.Unhold(name)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
@@ -169,7 +175,7 @@ func (c *core) sweepDeployments() {
 func (c *core) sweepTemps() {
 	at := c.root.Project("any")
 	dirs := []string{
-		c.state.Path(), c.state.Journals(), c.root.Salt(), c.root.Pillar(), filepath.Dir(c.state.Passwords("any")), filepath.Dir(at.SaltLink()), filepath.Dir(at.PillarLink()),
+		c.state.Path(), c.state.Journals(), filepath.Dir(c.state.Rollout("any")), c.root.Salt(), c.root.Pillar(), filepath.Dir(c.state.Passwords("any")), filepath.Dir(at.SaltLink()), filepath.Dir(at.PillarLink()),
 	}
 	for _, kind := range layout.ModuleDirs() {
 		dirs = append(dirs, c.root.Modules(kind))
