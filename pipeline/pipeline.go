@@ -326,6 +326,10 @@ func (p *Pipeline) compare(ctx context.Context, d project.Deployment) error {
 	}
 	if cur != d.Change.Old {
 		branch, _ := d.Change.Branch()
+		if cur == d.Change.New {
+			return fault.New(fault.Refused, "", "%s is at %s already: another push of this commit has ended meanwhile", branch, cur.Short()).
+				WithHint("nothing is left to do; to deploy it again:  git push prod HEAD:refs/deploy/now")
+		}
 		return fault.New(fault.Refused, "", "fetch first: %s is at %s now, not at %s", branch, cur.Short(), d.Change.Old.Short()).
 			WithHint("git fetch, check the new commits, then push again (git push -f overwrites them)")
 	}

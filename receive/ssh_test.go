@@ -310,8 +310,8 @@ func TestNoSideBand(t *testing.T) {
 	require.Contains(t, errs, "=====> live", "progress goes to standard error")
 	require.Equal(t, head, w.remoteRefs(dir)["refs/heads/master"])
 	out, errs = raw(" report-status", "refs/heads/master", pack)
-	require.Contains(t, out, "ng refs/heads/master fetch first")
-	require.Contains(t, errs, "exists already")
+	require.Contains(t, out, "ng refs/heads/master is at this commit already")
+	require.Contains(t, errs, "another push of this commit has ended meanwhile")
 	out, errs = raw(" report-status side-band-64k", "refs/heads/x", pack[:len(pack)-3])
 	require.Contains(t, out+errs, "is not the deployed branch")
 }

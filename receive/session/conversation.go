@@ -351,7 +351,12 @@ func (c *conversation) compareOld() {
 		if i.New == "" && have.IsZero() {
 			continue // deleting what is not there: git says ok too
 		}
-		if have != hash(i.Old) {
+		switch have {
+		case hash(i.Old):
+		case hash(i.New):
+			i.refuse(fault.New(fault.Refused, "", "%s is at %s already: another push of this commit has ended meanwhile", printable.Line(i.Ref), i.New.Short()).WithHint("nothing is left to do;  git fetch  shows it"))
+			i.reason = "is at this commit already"
+		default:
 			i.refuse(Classify(&refs.ConflictError{Name: i.Ref, Want: hash(i.Old), Have: have}))
 			i.reason = "fetch first"
 		}
