@@ -40,6 +40,8 @@ type Config struct {
 	Founder bool
 	// Release is that of this program, for Status.
 	Release string
+	// Free returns how much space is left where the NATS server beside this hub stores the log, in bytes, for Status; nil does not know.
+	Free func() (int64, error)
 	// LogLimit is the size of the log from which it is shortened even if a hub that is not heard still needs it, in bytes: that hub copies. 0 is the default, 4 GiB.
 	LogLimit uint64
 	// Silence is how long nothing is heard of a leader before this hub tries to lead. 0 is the default, 2.5 seconds.
@@ -71,6 +73,8 @@ type Status struct {
 	// Release is that of its program, Trouble what keeps it from following, "" for nothing.
 	Release string `json:"release"`
 	Trouble string `json:"trouble"`
+	// Free is how much space is left for the log on its machine, in bytes; nil if that is not known.
+	Free *int64 `json:"free"`
 	// Skew is how much its clock is ahead of this hub's, as far as is known: what a message takes is in it.
 	Skew time.Duration `json:"skew"`
 }
@@ -190,7 +194,7 @@ func (c *Cluster) hearBeat(data []byte) {
 		return // of a hub that does not know yet that it was replaced
 	}
 	c.heard, c.heardAt = b, time.Now()
-	c.reports[b.Hub.Name] = Status{Name: b.Hub.Name, Does: Leads, Applied: b.Last, Seen: c.heardAt, Release: b.Release, Skew: skew(b.At)}
+	c.reports[b.Hub.Name] = Status{Name: b.Hub.Name, Does: Leads, Applied: b.Last, Seen: c.heardAt, Release: b.Release, Free: b.Free, Skew: skew(b.At)}
 	if l := c.leader; l != nil && b.Epoch > l.epoch {
 		l.lose(ErrLost)
 	}
@@ -227,7 +231,19 @@ func (c *Cluster) hearReport(data []byte) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.reports[r.Name] = Status{Name: r.Name, Does: r.Does, Applied: r.Applied, Seen: time.Now(), Release: r.Release, Trouble: r.Trouble, Skew: skew(r.At)}
+	c.reports[r.Name] = Status{Name: r.Name, Does: r.Does, Applied: r.Applied, Seen: time.Now(), Release: r.Release, Trouble: r.Trouble, Free: r.Free, Skew: skew(r.At)}
+}
+
+// free returns how much space is left for the log on this machine, nil if that is not known.
+func (c *Cluster) free() *int64 {
+	if c.c.Free == nil {
+		return nil
+	}
+	n, err := c.c.Free()
+	if err != nil {
+		return nil
+	}
+	return &n
 }
 
 // skew returns how much the clock of the hub that has sent a message is ahead of this one's; 0 if it is of a release that does not say.
@@ -243,8 +259,9 @@ func (c *Cluster) report() {
 	t := time.NewTicker(reportEvery)
 	defer t.Stop()
 	for {
+		free := c.free()
 		c.mu.Lock()
-		r, leads := report{Name: c.c.Self.Name, Does: c.does, Applied: c.pos.Applied, Release: c.c.Release, Trouble: c.trouble, At: time.Now()}, c.does == Leads
+		r, leads := report{Name: c.c.Self.Name, Does: c.does, Applied: c.pos.Applied, Release: c.c.Release, Trouble: c.trouble, Free: free, At: time.Now()}, c.does == Leads
 		c.mu.Unlock()
 		if data, err := json.Marshal(r); err == nil && !leads {
 			_ = c.log.Say(reportTopic, data) // the next one replaces it
@@ -282,7 +299,7 @@ func (c *Cluster) hubs() []Hub {
 
 // Status returns what is known of each hub, and of the log: fault.Busy, with the hubs, if no majority of the NATS servers answers about it.
 func (c *Cluster) Status(ctx context.Context) ([]Status, Log, error) {
-	hubs := c.hubs()
+	hubs, free := c.hubs(), c.free()
 	s, err := c.log.State(ctx)
 	log := Log{Bytes: s.Bytes, Limit: c.c.LogLimit, Missing: s.Missing}
 	if err != nil {
@@ -303,7 +320,7 @@ func (c *Cluster) Status(ctx context.Context) ([]Status, Log, error) {
 		r.Name = name
 		switch {
 		case name == c.c.Self.Name:
-			r.Does, r.Applied, r.Seen, r.Release, r.Trouble, r.Skew = c.does, c.pos.Applied, now, c.c.Release, c.trouble, 0
+			r.Does, r.Applied, r.Seen, r.Release, r.Trouble, r.Free, r.Skew = c.does, c.pos.Applied, now, c.c.Release, c.trouble, free, 0
 			if c.leader != nil {
 				r.Applied = s.Last
 			}

@@ -109,7 +109,7 @@ func (h *hub) open(parent context.Context) error {
 	ctx, cancel := context.WithCancel(parent)
 	h.stop, h.ended = cancel, make(chan struct{})
 	c, err := cluster.Open(ctx, cluster.Config{
-		Self: h.w.all[h.i], Hubs: h.w.known, Root: h.root, State: h.root.DefaultState(), Founder: h.i == 0, LogLimit: h.w.limit, Silence: h.w.silence,
+		Self: h.w.all[h.i], Hubs: h.w.known, Root: h.root, State: h.root.DefaultState(), Founder: h.i == 0, LogLimit: h.w.limit, Silence: h.w.silence, Free: func() (int64, error) { return int64(h.i), nil },
 		Log: zerolog.New(zerolog.NewTestWriter(h.t)).With().Str("hub", h.w.all[h.i].Name).Logger(),
 		Connect: func(opts ...nats.Option) (*nats.Conn, error) {
 			return h.w.servers.Connect(h.i, append(opts, nats.SetCustomDialer(h.cable))...)
@@ -320,8 +320,8 @@ func statuses(t *testing.T, h *hub) {
 		all, _, err := h.c.Status(t.Context())
 		require.NoError(t, err)
 		does := map[string]int{}
-		for _, s := range all {
-			if s.Behind == 0 {
+		for i, s := range all {
+			if s.Behind == 0 && s.Free != nil && *s.Free == int64(i) {
 				does[s.Does]++
 			}
 		}

@@ -129,8 +129,9 @@ func (l *Leader) beat() {
 }
 
 func (l *Leader) say() {
+	free := l.c.free()
 	l.mu.Lock()
-	b := beat{Hub: l.c.c.Self, Epoch: l.epoch, Last: l.last, Release: l.c.c.Release, At: time.Now()}
+	b := beat{Hub: l.c.c.Self, Epoch: l.epoch, Last: l.last, Release: l.c.c.Release, Free: free, At: time.Now()}
 	l.mu.Unlock()
 	if data, err := json.Marshal(b); err == nil {
 		_ = l.c.log.Say(beatTopic, data) // the next one replaces it

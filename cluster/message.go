@@ -58,8 +58,9 @@ type beat struct {
 	Epoch uint64 `json:"epoch"`
 	// Last is the number of the last message of the log.
 	Last uint64 `json:"last"`
-	// Release is that of its program, At the time there.
+	// Release is that of its program, Free the space that is left for the log, At the time there.
 	Release string    `json:"release,omitempty"`
+	Free    *int64    `json:"free,omitempty"`
 	At      time.Time `json:"at,omitzero"`
 }
 
@@ -74,9 +75,10 @@ type report struct {
 	Name    string `json:"name"`
 	Does    string `json:"does"`
 	Applied uint64 `json:"applied"`
-	// Release is that of its program, Trouble what keeps it from following, At the time there.
+	// Release is that of its program, Trouble what keeps it from following, Free the space that is left for the log, At the time there.
 	Release string    `json:"release,omitempty"`
 	Trouble string    `json:"trouble,omitempty"`
+	Free    *int64    `json:"free,omitempty"`
 	At      time.Time `json:"at,omitzero"`
 }
 

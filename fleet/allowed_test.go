@@ -160,7 +160,8 @@ func TestNodesThatAreDrainedMeanwhile(t *testing.T) {
 	p, k := plan(t, webs, "stages:\n- {name: d, roles: [db]}\n- {name: w, rolling: 1, before: [out], after: [in]}")
 	m := &machines{}
 	r, told := rollout(t, p, k, m)
-	r.Again = func(context.Context) (map[string]fleet.Node, error) {
+	r.Again = func(_ context.Context, names []string) (map[string]fleet.Node, error) {
+		require.Len(t, names, 1, "those of the batch, not all")
 		now := map[string]fleet.Node{}
 		for name, n := range k {
 			n.Drained = name == "web2"
@@ -181,7 +182,7 @@ func TestNodesThatAreDrainedMeanwhile(t *testing.T) {
 
 	// Nobody is left.
 	r, _ = rollout(t, p, k, &machines{})
-	r.Again = func(context.Context) (map[string]fleet.Node, error) { return nil, nil }
+	r.Again = func(context.Context, []string) (map[string]fleet.Node, error) { return nil, nil }
 	require.ErrorContains(t, deploy(t, r), "it is live on no node")
 }
 
@@ -190,7 +191,7 @@ func TestTheCanaryIsDrainedMeanwhile(t *testing.T) {
 	p, k := plan(t, webs, "stages:\n- {name: d, roles: [db]}\n- {name: w, canary: 1, rolling: 2}")
 	m := &machines{breaks: map[string]bool{"web2": true}}
 	r, _ := rollout(t, p, k, m)
-	r.Again = func(context.Context) (map[string]fleet.Node, error) { return drained(k, "web1"), nil }
+	r.Again = func(context.Context, []string) (map[string]fleet.Node, error) { return drained(k, "web1"), nil }
 	require.ErrorContains(t, deploy(t, r), "node web2")
 	require.Equal(t, []string{"apply db1", "apply web2"}, applied(m))
 	stage := progress(t, r).Stages[1]
@@ -203,7 +204,7 @@ func TestNodesThatAreDrainedInTheMiddleOfABatch(t *testing.T) {
 	m := &machines{}
 	r, told := rollout(t, p, k, m)
 	var away []string
-	r.Again = func(context.Context) (map[string]fleet.Node, error) { return drained(k, away...), nil }
+	r.Again = func(context.Context, []string) (map[string]fleet.Node, error) { return drained(k, away...), nil }
 	m.inApply = func(name string) {
 		if name != "web2" {
 			return

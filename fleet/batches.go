@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 
@@ -81,6 +82,19 @@ func (r *Rollout) known(name string) Node {
 	return r.Known[name]
 }
 
+// knowAgain replaces what is known of some nodes.
+func (r *Rollout) knowAgain(names []string, known map[string]Node) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.knowsOwn { // the caller's
+		r.Known, r.knowsOwn = maps.Clone(r.Known), true
+	}
+	for _, name := range names {
+		delete(r.Known, name)
+	}
+	maps.Copy(r.Known, known)
+}
+
 // none is not the number of a stage.
 const none = -1
 
@@ -118,13 +132,15 @@ func (r *Rollout) lookAgain(ctx context.Context, batch []Member, divide int) (ch
 	if r.Again == nil {
 		return false, nil
 	}
-	known, err := r.Again(ctx)
+	names := make([]string, len(batch))
+	for i, m := range batch {
+		names[i] = m.Name
+	}
+	known, err := r.Again(ctx, names)
 	if err != nil {
 		return false, err
 	}
-	r.mu.Lock()
-	r.Known = known
-	r.mu.Unlock()
+	r.knowAgain(names, known)
 	var gone, reasons []string
 	var told []Member
 	for _, m := range batch {

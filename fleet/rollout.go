@@ -104,8 +104,8 @@ type Rollout struct {
 	Saved func()
 	// Elect elects the leader; nil elects none.
 	Elect Elect
-	// Again reads which nodes there are, as Known; nil means that they don't change.
-	Again func(ctx context.Context) (map[string]Node, error)
+	// Again reads those of the named nodes that there are, as Known; nil means that they don't change.
+	Again func(ctx context.Context, names []string) (map[string]Node, error)
 	// Rests is called when the rollout begins to wait while it is paused or for what a stage waits for, and when that has ended: meanwhile ctx may be cancelled, for a later
 	// process to continue it. nil does nothing.
 	Rests func(bool)
@@ -117,6 +117,8 @@ type Rollout struct {
 
 	mu sync.Mutex
 	p  *Progress
+	// knowsOwn: Known is not the caller's map any more.
+	knowsOwn bool
 	// unsure are nodes that are waiting, as far as is known here, and may have begun.
 	unsure map[string]bool
 	// changes counts the changes of p. fixed is the part of the file that rarely changes, nil if it is not known. due reports that a timer writes what note changed.

@@ -167,6 +167,28 @@ func (s *Store) Known(ctx context.Context) (map[string]Node, error) {
 	return out, err
 }
 
+// KnownOf returns those of the named nodes that there are, by their names.
+func (s *Store) KnownOf(ctx context.Context, names []string) (map[string]Node, error) {
+	list, err := json.Marshal(names)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.db.QueryContext(ctx, `SELECT `+nodeColumns+` FROM nodes WHERE name IN (SELECT value FROM json_each(?))`, string(list))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	out := make(map[string]Node, len(names))
+	for rows.Next() {
+		n, err := scanNode(rows)
+		if err != nil {
+			return nil, err
+		}
+		out[n.Name] = n
+	}
+	return out, rows.Err()
+}
+
 // Get finds a node; an unknown one is fault.Refused.
 func (s *Store) Get(ctx context.Context, name string) (Node, error) {
 	n, err := scanNode(s.db.QueryRowContext(ctx, `SELECT `+nodeColumns+` FROM nodes WHERE name = ?`, name))

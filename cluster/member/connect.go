@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -115,15 +116,18 @@ func Reload(ctx context.Context, state layout.State) error {
 	})
 }
 
-// Forget has the NATS servers forget that of a hub that was removed: its part of the log is given to another one.
+// notMember is the code of nats-server for "server is not a member of the cluster".
+const notMember = 10044
+
+// Forget has the NATS servers forget that of a hub that was removed: its part of the log is given to another one. One that never was one of them has no part.
 func Forget(ctx context.Context, state layout.State, name string) error {
 	return system(state, func(c *nats.Conn) error {
-		return ask(ctx, c, "$JS.API.SERVER.REMOVE", map[string]string{"peer": name}, "")
+		return ask(ctx, c, "$JS.API.SERVER.REMOVE", map[string]string{"peer": name}, "", notMember)
 	})
 }
 
-// ask sends a request to a NATS server (docs.nats.io, "System Events", "JetStream API Reference").
-func ask(ctx context.Context, c *nats.Conn, subject string, q any, file string) error {
+// ask sends a request to a NATS server (docs.nats.io, "System Events", "JetStream API Reference"). Errors with one of the accepted codes are none.
+func ask(ctx context.Context, c *nats.Conn, subject string, q any, file string, accepted ...int) error {
 	text, err := json.Marshal(q)
 	if err != nil {
 		return err
@@ -137,13 +141,15 @@ func ask(ctx context.Context, c *nats.Conn, subject string, q any, file string) 
 	var got struct {
 		Error *struct {
 			Description string `json:"description"`
+			Code        int    `json:"err_code"`
 		} `json:"error"`
 	}
 	if err := json.Unmarshal(m.Data, &got); err != nil {
 		return err
 	}
-	if got.Error != nil {
-		f := fault.New(fault.Busy, "", "the NATS server: %.200s", got.Error.Description)
+	if got.Error != nil && !slices.Contains(accepted, got.Error.Code) {
+		what, _, _ := strings.Cut(got.Error.Description, ": old=") // what follows are parts of its configuration
+		f := fault.New(fault.Busy, "", "the NATS server: %.200s", what)
 		if file != "" {
 			f = f.WithHint("restart it:  nats-server -c %s", file)
 		}

@@ -97,7 +97,7 @@ func (f *Fleet) Rollout(d project.Deployment, p *fleet.Plan, known map[string]fl
 		Plan: p, Known: known, Nodes: m, Order: fleet.Order{Deployment: d}, Path: f.State.Rollout(string(d.ID)), FS: vfs.OS{}, Now: time.Now, Elect: f.Elect,
 	}
 	if p != nil {
-		r.Again = f.Known
+		r.Again = f.KnownOf
 	}
 	if f.Saved != nil {
 		r.Saved = func() { f.Saved(d.Project) }

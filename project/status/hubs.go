@@ -26,6 +26,8 @@ type Hub struct {
 	Release    string  `json:"release,omitempty"`
 	Trouble    string  `json:"trouble,omitempty"`
 	ClockAhead float64 `json:"clock_ahead,omitempty"`
+	// LogSpace is how much space is left for the log on its machine, in bytes; absent if that is not known.
+	LogSpace *int64 `json:"log_space,omitempty"`
 }
 
 // HubProblem is something that is wrong with the hubs.

@@ -25,6 +25,7 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/layout"
 	"corpus-git/project/config"
+	"corpus-git/project/status"
 )
 
 // Config configures Follow.
@@ -284,7 +285,7 @@ func (f *follower) open(ctx context.Context) (*cluster.Cluster, error) {
 		attempt, cancel := context.WithTimeout(ctx, openTime)
 		c, err := cluster.Open(attempt, cluster.Config{
 			Release: f.Release, Self: m.Self, Hubs: func() ([]cluster.Hub, error) { return known(f.state) }, Founder: m.Founder, Root: layout.Root(f.Config.Config.Root), State: f.state, Log: f.Log.With().Str("part", "hubs").Logger(),
-			Connect: connect,
+			Connect: connect, Free: f.logSpace,
 		})
 		cancel()
 		if err == nil {
@@ -312,6 +313,14 @@ func (f *follower) open(ctx context.Context) (*cluster.Cluster, error) {
 		case <-time.After(openRetry):
 		}
 	}
+}
+
+// logSpace returns how much space is left where the NATS server beside this hub stores the log, in bytes.
+func (f *follower) logSpace() (int64, error) {
+	if _, err := os.Stat(f.state.JetStream()); err != nil {
+		return 0, err
+	}
+	return status.Free(f.state.JetStream())
 }
 
 // leader returns an address of the hub that leads.

@@ -17,6 +17,8 @@ const (
 	// lags is how many messages a hub may be behind before that is a problem, and apart how much clocks may differ.
 	lags  = 500
 	apart = 30 * time.Second
+	// scarce is the space for the log from which a hub's is a problem, in bytes: the reserve that a server keeps by default for deployments (disk_reserve).
+	scarce = 512 << 20
 	// full is the share of the log's limit from which its size is a problem, in percent.
 	full = 50
 )
@@ -78,6 +80,9 @@ func (p *problems) hub(h status.Hub) {
 		p.add(h.Name, "corpus-git doctor  there shows the space on its disks; it goes on by itself", "%s cannot follow: %s", h.Name, h.Trouble)
 	case h.Behind >= lags && h.State == cluster.Follows:
 		p.add(h.Name, "if that grows, its disk or its network is too slow", "%s is %d messages behind", h.Name, h.Behind)
+	}
+	if h.LogSpace != nil && *h.LogSpace < scarce && h.State != cluster.Unreachable {
+		p.add(h.Name, "free space there; when none is left its NATS server stops storing the log, and has to be restarted", "%s has %s left for the log of the hubs", h.Name, humanize.Bytes(*h.LogSpace))
 	}
 	if skew := time.Duration(h.ClockAhead * float64(time.Second)); h.State != cluster.Unreachable && skew.Abs() > apart {
 		how := "ahead of"
