@@ -2,9 +2,11 @@ package cluster_test
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io/fs"
 	"net"
 	"os"
@@ -68,6 +70,8 @@ type hub struct {
 	lead  *cluster.Leader
 	stop  context.CancelFunc
 	ended chan struct{}
+	// warned counts its warnings.
+	warned atomic.Int64
 }
 
 type world struct {
@@ -110,7 +114,11 @@ func (h *hub) open(parent context.Context) error {
 	h.stop, h.ended = cancel, make(chan struct{})
 	c, err := cluster.Open(ctx, cluster.Config{
 		Self: h.w.all[h.i], Hubs: h.w.known, Root: h.root, State: h.root.DefaultState(), Founder: h.i == 0, LogLimit: h.w.limit, Silence: h.w.silence, Free: func() (int64, error) { return int64(h.i), nil },
-		Log: zerolog.New(zerolog.NewTestWriter(h.t)).With().Str("hub", h.w.all[h.i].Name).Logger(),
+		Log: zerolog.New(zerolog.NewTestWriter(h.t)).With().Str("hub", h.w.all[h.i].Name).Logger().Hook(zerolog.HookFunc(func(_ *zerolog.Event, level zerolog.Level, _ string) {
+			if level == zerolog.WarnLevel {
+				h.warned.Add(1)
+			}
+		})),
 		Connect: func(opts ...nats.Option) (*nats.Conn, error) {
 			return h.w.servers.Connect(h.i, append(opts, nats.SetCustomDialer(h.cable))...)
 		},
@@ -311,6 +319,29 @@ func TestThreeHubs(t *testing.T) {
 	require.Equal(t, want, last.tree())
 	last.push(10)
 	w.same(last, w.hubs...)
+	saysOnce(t, w, last)
+}
+
+// saysOnce checks that a hub that cannot apply a batch of several messages says so once, however often it tries, and goes on when it can.
+func saysOnce(t *testing.T, w *world, leader *hub) {
+	t.Helper()
+	f := w.hubs[(leader.i+1)%3]
+	name := fnv.New64a()
+	_, _ = name.Write([]byte("big"))
+	blocked := filepath.Join(f.root.Path(), "projects/q/git/project.git", fmt.Sprintf(".tmp-%016x", name.Sum64()))
+	require.NoError(t, os.MkdirAll(blocked, 0o755))
+	big := make([]byte, 2<<20) // of several messages
+	_, _ = rand.Read(big)
+	before := f.warned.Load()
+	leader.write("projects/q/git/project.git/big", string(big))
+	require.NoError(t, leader.lead.Barrier(t.Context(), "q"))
+	for f.warned.Load() == before && t.Context().Err() == nil {
+		time.Sleep(20 * time.Millisecond)
+	}
+	time.Sleep(time.Second) // it tries again meanwhile
+	require.Equal(t, before+1, f.warned.Load())
+	require.NoError(t, os.Remove(blocked))
+	w.same(leader, f)
 }
 
 // statuses waits until a hub says the truth about all.

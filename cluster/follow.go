@@ -39,7 +39,7 @@ func (c *Cluster) Follow(ctx context.Context) (epoch uint64, err error) {
 	c.rewind()
 	// Hubs that start together do not all try at once; trying at once does no harm.
 	f := follower{c: c, patience: c.c.Silence + rand.N(beatEvery), since: time.Now()}
-	told := ""
+	told, failed := "", uint64(0) // what was said last, and the message that could not be taken
 	for {
 		epoch, err = f.step(ctx)
 		switch {
@@ -49,8 +49,10 @@ func (c *Cluster) Follow(ctx context.Context) (epoch uint64, err error) {
 			c.setTrouble("")
 			return epoch, nil
 		case err == nil:
-			told = ""
-			c.setTrouble("")
+			if f.idle || c.cursor >= failed { // taking again what comes before it is no progress
+				told = ""
+				c.setTrouble("")
+			}
 			continue
 		case errors.Is(err, errCopy) || errors.Is(err, replica.ErrDiffers):
 			p := c.position()
@@ -65,6 +67,7 @@ func (c *Cluster) Follow(ctx context.Context) (epoch uint64, err error) {
 			c.c.Log.Warn().Err(err).Msg("following the hub that leads")
 			told = text
 		}
+		failed = c.cursor + 1
 		c.rewind()
 		pause(ctx, again)
 	}
@@ -91,6 +94,8 @@ type follower struct {
 	patience time.Duration
 	// since is when this hub began to wait for a leader.
 	since time.Time
+	// idle: the last step found nothing to do.
+	idle bool
 }
 
 // silence returns how long nothing was heard of a leader. One that has resigned is not waited for.
@@ -111,6 +116,7 @@ func (f *follower) silence() time.Duration {
 func (f *follower) step(ctx context.Context) (epoch uint64, err error) {
 	c := f.c
 	p := c.position()
+	f.idle = false
 	if !p.usable() {
 		return f.unusable(ctx, p)
 	}
@@ -134,6 +140,7 @@ func (f *follower) step(ctx context.Context) (epoch uint64, err error) {
 
 // wait waits for news.
 func (f *follower) wait(ctx context.Context) {
+	f.idle = true
 	select {
 	case <-ctx.Done():
 	case <-f.c.wake:

@@ -52,6 +52,9 @@ func (f Files) Apply(ctx context.Context, batch io.Reader, loose bool) error {
 			err = a.apply(rec)
 		}
 		if err != nil {
+			if rec.Kind == pages {
+				return fmt.Errorf("change of the database: %w", err)
+			}
 			return fmt.Errorf("change of %q: %w", rec.Name, err)
 		}
 	}
