@@ -79,8 +79,8 @@ type RestoreOptions struct {
 	MissingToRoot bool
 	// Account finds a user, or a group, of this machine by its name; nil asks the system.
 	Account func(name string, group bool) (id int, ok bool)
-	// Database is called with the path of the restored database before it has its final name; nil does nothing.
-	Database func(ctx context.Context, path string) error
+	// Settle is called with the folder of the restored state before that has its final name, for what a restored server must not continue; nil does nothing.
+	Settle func(ctx context.Context, state layout.State) error
 }
 
 // systemAccount asks the system.
@@ -158,7 +158,7 @@ func (r *restorer) run(ctx context.Context, open func() (io.ReadCloser, error)) 
 	}
 	err := r.extract(ctx, open)
 	if err == nil {
-		err = r.database(ctx)
+		err = r.settle(ctx)
 	}
 	if err == nil {
 		err = r.publish()
@@ -424,14 +424,12 @@ func (r *restorer) id(known map[string]int, name string, number int) int {
 	return max(known[name], 0)
 }
 
-// database lets the caller change the restored database.
-func (r *restorer) database(ctx context.Context) error {
-	path := filepath.Join(r.state.RestoreTemp(), filepath.Base(r.state.Database()))
-	there, err := vfs.Exists(r.fs, path)
-	if err != nil || !there || r.o.Database == nil {
-		return err
+// settle lets the caller change the restored state.
+func (r *restorer) settle(ctx context.Context) error {
+	if r.o.Settle == nil {
+		return nil
 	}
-	return r.o.Database(ctx, path)
+	return r.o.Settle(ctx, layout.State(r.state.RestoreTemp()))
 }
 
 // publish renames everything into place, the state last, since a server starts from that.

@@ -11,6 +11,7 @@ import (
 	"corpus-git/internal/db"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
+	"corpus-git/layout"
 )
 
 // position is what a hub knows of its place in the log. It is replaced atomically.
@@ -29,6 +30,16 @@ type position struct {
 
 // usable reports whether the log continues this hub's state.
 func (p position) usable() bool { return !p.Led && !p.Copy }
+
+// Whole returns fault.Refused if the state of this machine is a part of a copy, which is of no use without the hub that was copied. The server does not run.
+func Whole(state layout.State) error {
+	c := &Cluster{c: Config{State: state}}
+	p, err := c.readPosition()
+	if err == nil && (p.Copy || p.Applied < p.Until) {
+		err = fault.New(fault.Refused, "", "this machine has a part of a copy of another hub's state only")
+	}
+	return err
+}
 
 // readPosition returns the position; a hub that has none has to copy, unless it is the founder.
 func (c *Cluster) readPosition() (p position, err error) {

@@ -3,6 +3,9 @@ package kv
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"io/fs"
+	"os"
 
 	"corpus-git/internal/db"
 )
@@ -13,8 +16,14 @@ const lostChanges = 1_000_000_000
 
 // Restored raises the revisions in the database of a restored backup above those that were given after the backup was made, which may be known outside as fencing tokens. Every key has a new revision,
 // so that each leader has a token that is greater than those of elections that are lost, and whoever continues from a revision is told all values. What watches projects takes the keys for those
-// that the projects were applied with, if they were. A database without the table is left as it is. Durable on return.
+// that the projects were applied with, if they were. A database without the table, or that is not there, is left as it is. Durable on return.
 func Restored(ctx context.Context, path string) error {
+	if _, err := os.Stat(path); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
 	d, err := db.Open(ctx, path)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package kv_test
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -306,5 +307,9 @@ func TestRestored(t *testing.T) {
 	_, err = s.Set(ctx, kv.Put{Key: "shared/a", Value: "2", If: &before[1].Revision})
 	require.Equal(t, fault.Refused, fault.KindOf(err))
 
-	require.NoError(t, kv.Restored(ctx, filepath.Join(t.TempDir(), "older.db")), "of a release without keys")
+	older := filepath.Join(t.TempDir(), "older.db")
+	require.NoError(t, kv.Restored(ctx, older))
+	require.NoFileExists(t, older)
+	require.NoError(t, os.WriteFile(older, nil, 0o600))
+	require.NoError(t, kv.Restored(ctx, older), "of a release without keys")
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -295,4 +296,51 @@ func Configure(dir, store, own string, all []Server, retired []string) (path str
 		}
 	}
 	return path, changed, nil
+}
+
+// ConfigureAlone writes the configuration of a NATS server without others to dir, whose keys and certificate stay. address is tls://HOST:PORT. Durable on return.
+func ConfigureAlone(dir, address string) (path string, err error) {
+	return filepath.Join(dir, configFile), configureAlone(dir, dir, address)
+}
+
+// configureAlone is ConfigureAlone for a folder that will be named final.
+func configureAlone(dir, final, address string) error {
+	c, err := Load(dir)
+	if err != nil {
+		return err
+	}
+	own := Server{Address: address}
+	issuer := ""
+	for _, k := range []struct {
+		seed   string
+		public *string
+	}{{c.Hub, &own.Users.Hub}, {c.System, &own.Users.System}, {c.Issuer, &issuer}} {
+		if *k.public, err = publicOf(k.seed); err != nil {
+			return err
+		}
+	}
+	return writeFiles(dir, []file{{configFile, []byte(configuration(final, "", own, nil, nil, issuer))}})
+}
+
+// listening finds the address in a configuration, clustered the part that only one of several servers has.
+var (
+	listening = regexp.MustCompile(`(?m)^listen: "([^"]+)"$`)
+	clustered = regexp.MustCompile(`(?m)^cluster \{$`)
+)
+
+// Restored makes the NATS server whose folder was restored from a backup one without others, if it was one of several: what is restored is a server without others, which must not reach the NATS servers
+// of the hubs that the backup was made of. The folder will be named final. Durable on return.
+func Restored(dir, final string) error {
+	text, err := os.ReadFile(filepath.Join(dir, configFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	at := listening.FindSubmatch(text)
+	if at == nil || !clustered.Match(text) {
+		return nil
+	}
+	return configureAlone(dir, final, "tls://"+string(at[1]))
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"corpus-git/backup"
 	"corpus-git/cmd/corpus-git/verbs"
+	"corpus-git/fleet/broker"
 	"corpus-git/internal/db"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
@@ -190,7 +192,7 @@ func shortOrNone(commit string) string {
 }
 
 func (c *command) restoreCommand() *cobra.Command {
-	o := backup.RestoreOptions{Database: kv.Restored}
+	var o backup.RestoreOptions
 	cmd := &cobra.Command{
 		Use: "restore FILE", Short: "Restore a backup into an empty root",
 		Long: "Reads FILE twice: once to verify it and to look up the accounts that own the files, and once to write. Nothing appears\n" +
@@ -210,6 +212,9 @@ func (c *command) restoreCommand() *cobra.Command {
 					return nil, fault.New(fault.Usage, "", "%w", err)
 				}
 				return f, nil
+			}
+			o.Settle = func(ctx context.Context, state layout.State) error {
+				return errors.Join(kv.Restored(ctx, state.Database()), broker.Restored(state.NATS(), layout.State(cfg.StateDir).NATS()))
 			}
 			done, err := backup.Restore(ctx, open, layout.Root(cfg.Root), layout.State(cfg.StateDir), o)
 			if err != nil {

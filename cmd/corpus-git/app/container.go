@@ -4,7 +4,9 @@ import (
 	"context"
 	"io"
 	"strings"
+	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"corpus-git/cmd/corpus-git/containers"
@@ -12,6 +14,8 @@ import (
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/container/credentials"
 	"corpus-git/layout"
+	"corpus-git/project"
+	"corpus-git/receive"
 )
 
 func (c *command) containerCommand() *cobra.Command { return containers.Command(c.containers()) }
@@ -29,6 +33,18 @@ func (c *command) hubJoinCommand() *cobra.Command {
 			return "", "", err
 		}
 		return layout.Root(cfg.Root), layout.State(cfg.StateDir), nil
+	}, func() (context.Context, func()) { return untilInterrupted() }, c.Stdout)
+}
+
+// hubAloneCommand is likewise.
+func (c *command) hubAloneCommand() *cobra.Command {
+	return hubs.AloneCommand(func() (layout.Root, layout.State, func(project.Name, project.Repo) hubs.Repository, error) {
+		cfg, err := c.stateSettings().load()
+		if err != nil {
+			return "", "", nil, err
+		}
+		repos := &receive.Repositories{Root: layout.Root(cfg.Root), Now: time.Now, MaxFiles: cfg.Limits.MaxFiles, Log: zerolog.New(c.Stderr)}
+		return layout.Root(cfg.Root), layout.State(cfg.StateDir), func(n project.Name, r project.Repo) hubs.Repository { return repos.Open(n, r) }, nil
 	}, func() (context.Context, func()) { return untilInterrupted() }, c.Stdout)
 }
 

@@ -107,7 +107,7 @@ func (c *command) tree() *cobra.Command {
 		n.AddCommand(c.nodeInitCommand())
 	}
 	if h, _, err := root.Find([]string{"hub"}); err == nil {
-		h.AddCommand(c.hubJoinCommand())
+		h.AddCommand(c.hubJoinCommand(), c.hubAloneCommand())
 	}
 	root.CompletionOptions.DisableDefaultCmd = false
 	root.AddCommand(c.serveCommand(), c.agentCommand(), c.remoteCommand(), c.demoCommand(), c.lintCommand(), c.importCommand(), c.initCommand(), c.skeletonsCommand(), c.mirrorCommand(), agents.NATSCommand(c.state, c.Stdout), c.containerCommand(), c.dnsCommand(), c.hookCommand(), c.restoreCommand(), docsCommand(), resetperms.Command(c.Stdout, untilInterrupted))

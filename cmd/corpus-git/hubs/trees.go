@@ -28,6 +28,10 @@ func (l *Lead) CheckOut(ctx context.Context, root layout.Root, names []project.N
 	if l == nil {
 		return nil
 	}
+	return checkOutEach(ctx, root, names, open)
+}
+
+func checkOutEach(ctx context.Context, root layout.Root, names []project.Name, open func(project.Name, project.Repo) Repository) error {
 	var mu sync.Mutex
 	var errs []error
 	var wait sync.WaitGroup

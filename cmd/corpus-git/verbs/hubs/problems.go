@@ -38,7 +38,7 @@ func (p *problems) add(hub, hint, format string, args ...any) {
 
 // running finds what is wrong while the log is open. unanswered is why it does not answer.
 func (p *problems) running(unanswered error, log cluster.Log, state layout.State) {
-	both := "another one leads within seconds if two of the three run, each with its NATS server:  nats-server -c STATE/nats/nats.conf , corpus-git serve ; until then pushes wait, and are refused"
+	both := "another one leads within seconds if two of the three run, each with its NATS server:  nats-server -c STATE/nats/nats.conf , corpus-git serve ; until then pushes wait, and are refused; if two are lost for good:  corpus-git hub alone  on the third"
 	p.mute = unanswered != nil
 	switch {
 	case unanswered != nil:
@@ -75,7 +75,11 @@ func (p *problems) hub(h status.Hub) {
 	case h.State == "not joined":
 		p.add(h.Name, "on its machine:  corpus-git hub join TOKEN ; another token:  corpus-git hub add "+h.Name, "%s has not joined", h.Name)
 	case h.State == cluster.Unreachable:
-		p.add(h.Name, fmt.Sprintf("start the NATS server and the hub there; if the machine is lost:  corpus-git hub remove %s --yes", h.Name), "%s does not respond (%s)", h.Name, heard(h, p.now))
+		hint := "start the NATS server and the hub there"
+		if p.d.Leader != "" { // without a leader nothing can be removed
+			hint += fmt.Sprintf("; if the machine is lost:  corpus-git hub remove %s --yes", h.Name)
+		}
+		p.add(h.Name, hint, "%s does not respond (%s)", h.Name, heard(h, p.now))
 	case h.Trouble != "" && !p.mute:
 		p.add(h.Name, "corpus-git doctor  there shows the space on its disks; it goes on by itself", "%s cannot follow: %s", h.Name, h.Trouble)
 	case h.Behind >= lags && h.State == cluster.Follows:
