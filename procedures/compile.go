@@ -61,7 +61,7 @@ func (p *Prepared) checkAll(ctx context.Context, t *Tools, d project.Deployment,
 		if err != nil {
 			return failed(err)
 		}
-		if len(p.nodes) == 0 && d.Leader == 0 {
+		if len(p.nodes) == 0 && (d.Leader == 0 || d.Trigger == project.TriggerRollback) { // also when a node rolls itself back
 			p.Steps = slices.DeleteFunc(p.Steps, func(s recipe.Step) bool { return slices.Contains(led, s.Name) })
 		}
 	}
