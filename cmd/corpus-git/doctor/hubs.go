@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -54,8 +55,16 @@ func (d Doctor) hubs(ctx context.Context, add adder, state layout.State) {
 		}
 		add("hubs", how, p.Hint, "%s", p.Problem)
 	}
+	problems := len(doc.Problems)
+	if doc.Formed {
+		// The hub uses the NATS server of another one, and says nothing; the agents that know only this one's can't.
+		if _, err := member.Clustered(state); err != nil {
+			problems++
+			add("hubs", "warning", "look at its log, its certificate and its keys, and restart it:  nats-server -c "+filepath.Join(state.NATS(), "nats.conf"), "the NATS server beside this hub: %v", err)
+		}
+	}
 	switch {
-	case len(doc.Problems) > 0:
+	case problems > 0:
 	case !doc.Formed:
 		add("hubs", "ok", "", "%d, which do not share their state yet", len(doc.Hubs))
 	default:

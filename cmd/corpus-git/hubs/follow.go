@@ -295,7 +295,7 @@ func (f *follower) open(ctx context.Context) (*cluster.Cluster, error) {
 			return nil, err
 		}
 		f.mu.Lock()
-		f.trouble = err.Error()
+		f.trouble = strings.ReplaceAll(err.Error(), "\n", ": ")
 		f.mu.Unlock()
 		if alone := f.alone(time.Since(begun), err); alone != nil {
 			return nil, alone
