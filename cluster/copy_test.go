@@ -1,7 +1,10 @@
 package cluster
 
 import (
+	"errors"
+	"fmt"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -42,4 +45,10 @@ func TestALostRequestIsSentAgain(t *testing.T) {
 	_, err = r.Sum(t.Context(), "state/x")
 	require.ErrorContains(t, err, "hub2 no longer leads")
 	require.EqualValues(t, 2, asked.Load())
+}
+
+// A hub whose disk is full does not copy again at once: the hub that leads looks at all its files for that, and pushes wait meanwhile.
+func TestPauseAfter(t *testing.T) {
+	require.Equal(t, fullAgain, pauseAfter(fmt.Errorf("change of the database: %w", syscall.ENOSPC)))
+	require.Equal(t, again, pauseAfter(errors.New("hub1 no longer leads")))
 }

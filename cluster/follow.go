@@ -14,13 +14,15 @@ import (
 
 	"corpus-git/cluster/replica"
 	"corpus-git/cluster/stream"
+	"corpus-git/internal/vfs"
 )
 
 const (
 	// look is how long a follower waits for news before it looks at the log.
 	look = 250 * time.Millisecond
-	// again is the time between two attempts after an error.
-	again = 300 * time.Millisecond
+	// again is the time between two attempts after an error, fullAgain that if the disk here is full.
+	again     = 300 * time.Millisecond
+	fullAgain = 10 * time.Second
 	// taking limits an attempt to lead.
 	taking = 6 * time.Second
 )
@@ -69,8 +71,16 @@ func (c *Cluster) Follow(ctx context.Context) (epoch uint64, err error) {
 		}
 		failed = c.cursor + 1
 		c.rewind()
-		pause(ctx, again)
+		pause(ctx, pauseAfter(err))
 	}
+}
+
+// pauseAfter returns how long to wait after an error. A full disk stays full for a while, and each attempt to copy costs the hub that leads a look at all files.
+func pauseAfter(err error) time.Duration {
+	if vfs.IsFull(err) {
+		return fullAgain
+	}
+	return again
 }
 
 // rewind reads the log again from the position on.
