@@ -275,7 +275,13 @@ git add -A; git -c user.name=dev -c user.email=dev@localhost commit -qm '` + tex
 	require.NoError(t, err, "%s", out)
 	require.Equal(t, "three\n"+name+"\n", k.run("exec", name, "--", "cat", "/srv/page"))
 	args = append(args, "--from", "keys", "--deploy", "app")
+	allowed := func() string { return k.run("exec", name, "--", "cat", "/root/.ssh/authorized_keys") }
+	was := allowed()
+	require.NoError(t, os.Remove(filepath.Join(k.dir, "machines", name, "key.sealed")))
 	said = h.begin(args, "")
+	require.NotEqual(t, was, allowed(), "a new key takes the place of one that was removed")
+	require.Equal(t, 1, strings.Count(allowed(), " corpus-git\n"))
+	require.NoFileExists(t, filepath.Join(k.dir, "machines", name, "key.old"))
 	require.Contains(t, said, "corpus-git-agent.service runs, unchanged")
 	require.Contains(t, said, "open: ssh, 8080, unchanged")
 	require.Contains(t, said, "deploy       live: app")

@@ -17,6 +17,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"golang.org/x/crypto/chacha20poly1305"
@@ -38,6 +39,27 @@ func (s Store) sealed(name string) string { return filepath.Join(s.Machines, nam
 // Public returns the path of a machine's public key, in the format of ssh-keygen(1).
 func (s Store) Public(name string) string { return filepath.Join(s.Machines, name, "key.pub") }
 
+// former is the file with the public key that the machine had before, until Forget.
+func (s Store) former(name string) string { return filepath.Join(s.Machines, name, "key.old") }
+
+// Former returns the public key that a machine had before its current one, in the format of ssh-keygen(1): it may still be allowed to log in there. It is "" if there is none.
+func (s Store) Former(name string) (string, error) {
+	text, err := os.ReadFile(s.former(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return strings.TrimSpace(string(text)), err
+}
+
+// Forget forgets the former key, which may no longer log in.
+func (s Store) Forget(name string) error {
+	err := os.Remove(s.former(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // key returns the encryption key; make creates it if there is none.
 func (s Store) key(make bool) ([]byte, error) {
 	key, err := os.ReadFile(s.KeyFile)
@@ -48,7 +70,8 @@ func (s Store) key(make bool) ([]byte, error) {
 		err = errors.New("not a key")
 	}
 	if err != nil {
-		return nil, fault.New(fault.Failed, "", "the key of the credentials, %s: %w", s.KeyFile, err)
+		return nil, fault.New(fault.Failed, "", "the key of the credentials, %s: %w", s.KeyFile, err).
+			WithHint("put it back; if it is lost, give each node a new key: remove its key.sealed below %s, and run  corpus-git node init NAME --from keys", s.Machines)
 	}
 	return key, nil
 }
@@ -77,7 +100,7 @@ func newKey() []byte {
 	return key
 }
 
-// Make returns the public key of a machine, and generates its key pair if it has none. It is durable on return.
+// Make returns the public key of a machine, and generates its key pair if it has no private key; the public key that it had becomes the Former one. It is durable on return.
 func (s Store) Make(name string) (ssh.PublicKey, error) {
 	if _, err := os.Lstat(s.sealed(name)); err == nil {
 		signer, err := s.signer(name)
@@ -105,6 +128,13 @@ func (s Store) Make(name string) (ssh.PublicKey, error) {
 	aead, err := chacha20poly1305.NewX(key)
 	if err != nil {
 		return nil, err
+	}
+	if ok, err := vfs.Exists(s.FS, s.Public(name)); err != nil {
+		return nil, err
+	} else if ok { // its private key was removed or lost
+		if err := vfs.RenameDurable(s.FS, s.Public(name), s.former(name)); err != nil {
+			return nil, err
+		}
 	}
 	nonce := newKey()[:chacha20poly1305.NonceSizeX]
 	// The name is authenticated with it, so that the file of one machine is not accepted for another.

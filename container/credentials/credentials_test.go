@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,6 +34,29 @@ func TestKeys(t *testing.T) {
 	two, err := s.Make("web2")
 	require.NoError(t, err)
 	require.NotEqual(t, one.Marshal(), two.Marshal())
+
+	// A private key that was removed is replaced; the public one is known as the former one until it is forgotten, also if the command is killed between.
+	former, err := s.Former("web2")
+	require.NoError(t, err)
+	require.Empty(t, former)
+	before, err := os.ReadFile(s.Public("web2"))
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(s.sealed("web2")))
+	three, err := s.Make("web2")
+	require.NoError(t, err)
+	require.NotEqual(t, two.Marshal(), three.Marshal())
+	require.NoError(t, os.Remove(s.Public("web2")))
+	_, err = s.Make("web2")
+	require.NoError(t, err)
+	former, err = s.Former("web2")
+	require.NoError(t, err)
+	require.Equal(t, strings.TrimSpace(string(before)), former)
+	require.FileExists(t, s.Public("web2"))
+	require.NoError(t, s.Forget("web2"))
+	require.NoError(t, s.Forget("web2"))
+	former, err = s.Former("web2")
+	require.NoError(t, err)
+	require.Empty(t, former)
 
 	sealed, err := os.ReadFile(s.sealed("web1"))
 	require.NoError(t, err)

@@ -54,12 +54,22 @@ func (p *Plan) keys(ctx context.Context) (string, error) {
 		return "", err
 	}
 	line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key))) + " corpus-git"
-	out, err := p.sh(ctx, nil, `umask 077; mkdir -p /root/.ssh; f=/root/.ssh/authorized_keys
-if ! grep -qsxF -- "$1" "$f"; then
-	{ cat "$f" 2>/dev/null || true; echo "$1"; } >"$f.corpus-git-new"; sync "$f.corpus-git-new"; mv "$f.corpus-git-new" "$f"
-fi
-cat /etc/ssh/ssh_host_*_key.pub`, line)
+	former, err := p.Keys.Former(p.Container.Name)
 	if err != nil {
+		return "", err
+	}
+	if former != "" {
+		former += " corpus-git"
+	}
+	out, err := p.sh(ctx, nil, `umask 077; mkdir -p /root/.ssh; f=/root/.ssh/authorized_keys
+if ! grep -qsxF -- "$1" "$f" || { [ -n "$2" ] && grep -qsxF -- "$2" "$f"; }; then
+	{ grep -svxF -e "$1" ${2:+-e "$2"} -- "$f" || true; echo "$1"; } >"$f.corpus-git-new"; sync "$f.corpus-git-new"; mv "$f.corpus-git-new" "$f"
+fi
+cat /etc/ssh/ssh_host_*_key.pub`, line, former)
+	if err != nil {
+		return "", err
+	}
+	if err := p.Keys.Forget(p.Container.Name); err != nil {
 		return "", err
 	}
 	var hosts strings.Builder
