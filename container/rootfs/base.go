@@ -84,8 +84,8 @@ func (m Maker) Base(ctx context.Context, s System, say func(string)) (string, er
 	if _, err := os.Lstat(dir); err == nil {
 		return dir, nil // another process made it meanwhile
 	}
-	part := dir + ".part"
-	if err := m.clear(part); err != nil {
+	part := dir + partial
+	if err := errors.Join(m.sweep(part), m.clear(part)); err != nil {
 		return "", err
 	}
 	say("making the base system with debootstrap: some minutes, once")
@@ -101,6 +101,35 @@ func (m Maker) Base(ctx context.Context, s System, say func(string)) (string, er
 		return "", err
 	}
 	return dir, m.keep(part, dir)
+}
+
+// partial is the end of the name of a base system that is being made.
+const partial = ".part"
+
+// sweep removes what interrupted calls left of other base systems, which may never be asked for again. Those that are being made are locked.
+func (m Maker) sweep(own string) error {
+	entries, err := os.ReadDir(m.Bases)
+	for _, e := range entries {
+		part := filepath.Join(m.Bases, e.Name())
+		if base, ok := strings.CutSuffix(part, partial); ok && part != own {
+			err = errors.Join(err, m.sweepOne(base))
+		}
+	}
+	return err
+}
+
+func (m Maker) sweepOne(base string) error {
+	enough, end := context.WithCancel(context.Background())
+	end() // it is tried once
+	unlock, err := lock(enough, base+".lock")
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return m.clear(base + partial)
 }
 
 // neutral removes from a system what must not be shared by several containers.

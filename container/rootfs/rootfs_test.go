@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -69,8 +70,18 @@ func TestMake(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, base, again)
 	require.Equal(t, 1, r.made, "a base is made once")
+	// What was begun for a system that nobody asks for again goes with the next one that is made; what another process makes now stays.
+	left, making := filepath.Join(m.Bases, "bookworm-left.part"), filepath.Join(m.Bases, "bookworm-making.part")
+	for _, dir := range []string{left, making} {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, "etc"), 0o700))
+	}
+	unlock, err := lock(ctx, strings.TrimSuffix(making, ".part")+".lock")
+	require.NoError(t, err)
 	other, err := m.Base(ctx, System{Suite: "bookworm", Packages: []string{"nginx"}}, quiet)
 	require.NoError(t, err)
+	unlock()
+	require.NoDirExists(t, left)
+	require.DirExists(t, making)
 	require.NotEqual(t, base, other)
 	require.NoFileExists(t, filepath.Join(base, "etc/ssh/ssh_host_ed25519_key"), "a host key of several machines")
 	require.NoFileExists(t, filepath.Join(base, "var/cache/apt/archives/a.deb"))
