@@ -116,10 +116,18 @@ func (m Manager) Create(ctx context.Context, c Container) (Container, error) {
 	return m.start(ctx, c, d)
 }
 
+// complete refuses a container whose creation was interrupted.
+func complete(c Container) error {
+	if c.Ready {
+		return nil
+	}
+	return fault.New(fault.Refused, "", "the creation of %s was interrupted", c.Name).WithHint("corpus-git container create %s  continues it", c.Name)
+}
+
 // start records that a container is to be running, and starts it.
 func (m Manager) start(ctx context.Context, c Container, d Driver) (Container, error) {
-	if !c.Ready {
-		return c, fault.New(fault.Refused, "", "the creation of %s was interrupted", c.Name).WithHint("corpus-git container create %s  continues it", c.Name)
+	if err := complete(c); err != nil {
+		return c, err
 	}
 	if !c.Started {
 		c.Started = true
@@ -170,6 +178,9 @@ func (m Manager) Resize(ctx context.Context, name string, change func(*Limits)) 
 func (m Manager) Storage(ctx context.Context, name string, change func(was int64) (int64, error)) (Container, error) {
 	var now Container
 	return now, m.change(name, func(c Container, d Driver) error {
+		if err := complete(c); err != nil {
+			return err
+		}
 		size, err := change(c.Storage)
 		if err != nil {
 			return errors.Join(err, m.again(ctx, c, d))
@@ -233,6 +244,9 @@ func (m Manager) Snapshot(ctx context.Context, name, id string) error {
 		return err
 	}
 	return m.change(name, func(c Container, d Driver) error {
+		if err := complete(c); err != nil {
+			return err
+		}
 		list, err := d.Snapshots(ctx, c)
 		if err == nil && slices.Contains(list, id) {
 			err = errors.Join(fault.New(fault.Refused, "", "%s has a snapshot %s already", name, id), m.again(ctx, c, d))
