@@ -82,7 +82,7 @@ type Manifest struct {
 	Restore project.ID `json:"restore,omitempty"`
 	// Also are later deployments of the same order: what went live last may be one of them, if Restore takes all of them back.
 	Also []project.ID `json:"also,omitempty"`
-	// Undeploy undeploys the project; the bundle then has no packs.
+	// Undeploy undeploys the project; the bundle then has no packs. Restore is then Deployment itself, which an earlier release of corpus-git does not find.
 	Undeploy bool `json:"undeploy,omitempty"`
 	// Select selects what is run.
 	Select project.Selection `json:"select,omitzero"`

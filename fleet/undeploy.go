@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
 )
 
@@ -24,7 +25,11 @@ func (r *Rollout) Undeploy(ctx context.Context) error {
 		o := r.Order
 		o.Node, o.Run = m, 1
 		if errs[i] = r.Nodes.Undeploy(ctx, node, o); errs[i] != nil {
-			r.Emit(event.Event{Kind: event.Failure, Status: event.Bad, Procedure: Procedure, Step: m.Name, Text: fmt.Sprintf("%s was not undeployed: %s", m.Name, printable.Line(errs[i].Error()))})
+			e := event.Event{Kind: event.Failure, Status: event.Bad, Procedure: Procedure, Step: m.Name, Text: fmt.Sprintf("%s was not undeployed: %s", m.Name, printable.Line(errs[i].Error()))}
+			if hint := fault.HintOf(errs[i]); hint != "" {
+				e.Lines = []string{"hint: " + printable.Line(hint)}
+			}
+			r.Emit(e)
 			return
 		}
 		r.Emit(event.Event{Kind: event.Note, Text: fmt.Sprintf("%s is undeployed after %s", m.Name, r.Now().Sub(begun).Round(100*time.Millisecond))})

@@ -299,7 +299,7 @@ func (r *machines) pinned(ctx context.Context, o fleet.Order) (bundle.Release, e
 	return rel, nil
 }
 
-func (r *machines) apply(ctx context.Context, n fleet.Node, o fleet.Order, how remote.Apply, change func(*bundle.Manifest)) (remote.Frame, error) {
+func (r *machines) apply(ctx context.Context, n fleet.Node, o fleet.Order, how remote.Apply, change func(*bundle.Manifest), has func(bundle.Tips)) (remote.Frame, error) {
 	node, err := r.node(ctx, n, o.Deployment.Project)
 	if err != nil {
 		return remote.Frame{}, err
@@ -318,6 +318,9 @@ func (r *machines) apply(ctx context.Context, n fleet.Node, o fleet.Order, how r
 	}
 	how.Send = func(ctx context.Context, have bundle.Tips, w io.Writer) error {
 		m := m
+		if has != nil {
+			has(have)
+		}
 		if m.KVDigest == have.KV || m.Restore != "" || m.Undeploy {
 			m.KV = nil
 		}
@@ -343,7 +346,7 @@ func (r *machines) Fetch(ctx context.Context, n fleet.Node, o fleet.Order) error
 	if _, err := r.node(ctx, n, o.Deployment.Project); err != nil {
 		return err
 	}
-	f, err := r.apply(ctx, n, o, remote.Apply{Hold: true}, nil)
+	f, err := r.apply(ctx, n, o, remote.Apply{Hold: true}, nil, nil)
 	if err != nil && (fault.KindOf(err) == fault.Busy || context.Cause(ctx) != nil) {
 		return &fleet.Unsure{Err: err}
 	}
@@ -363,7 +366,7 @@ func (r *machines) Apply(ctx context.Context, n fleet.Node, o fleet.Order, show 
 		return out, err
 	}
 	defer free()
-	f, err := r.apply(ctx, n, o, remote.Apply{Show: func(e event.Event) error { out.Changed += e.Changed; show(e); return nil }}, nil)
+	f, err := r.apply(ctx, n, o, remote.Apply{Show: func(e event.Event) error { out.Changed += e.Changed; show(e); return nil }}, nil, nil)
 	out.Result = resultOf(f)
 	return out, err
 }
@@ -405,7 +408,7 @@ func (r *machines) Back(ctx context.Context, n fleet.Node, o fleet.Order) (strin
 		for run := 2; run <= o.Run; run++ {
 			m.Also = append(m.Also, o.ID(run))
 		}
-	})
+	}, nil)
 	if err != nil {
 		return "", err
 	}
@@ -419,7 +422,7 @@ func (r *machines) Back(ctx context.Context, n fleet.Node, o fleet.Order) (strin
 			what += " (" + live.Short() + " is live)"
 		}
 		return what, nil
-	case res.Reason == "nothing to roll back":
+	case strings.HasPrefix(res.Reason, nothing):
 		return "had nothing to roll back", nil
 	}
 	return "is undeployed: nothing was live there before", nil
@@ -427,15 +430,26 @@ func (r *machines) Back(ctx context.Context, n fleet.Node, o fleet.Order) (strin
 
 // Undeploy implements fleet.Nodes.
 func (r *machines) Undeploy(ctx context.Context, n fleet.Node, o fleet.Order) error {
-	f, err := r.apply(ctx, n, o, remote.Apply{}, func(m *bundle.Manifest) { m.Undeploy = true })
-	if err != nil {
+	absent := false
+	f, err := r.apply(ctx, n, o, remote.Apply{}, func(m *bundle.Manifest) {
+		m.Undeploy, m.Restore = true, m.Deployment // a program that does not know Undeploy has no such deployment to roll back, and does nothing
+	}, func(have bundle.Tips) { absent = len(have.Code) == 0 })
+	res := resultOf(f)
+	switch {
+	case absent && (err == nil || fault.KindOf(err) == fault.Refused):
+		return nil
+	case err != nil:
 		return err
-	}
-	if res := resultOf(f); res.State != project.Done {
+	case strings.HasPrefix(res.Reason, nothing):
+		return fault.New(fault.Refused, "", "its corpus-git cannot undeploy for another one").WithHint("corpus-git node upgrade %s", n.Name)
+	case res.State != project.Done:
 		return fault.New(fault.Failed, "", "%s", cmp.Or(res.Reason, string(res.State)))
 	}
 	return nil
 }
+
+// nothing begins the reason of a node that was told to roll back a deployment which is not what went live there last.
+const nothing = "nothing to roll back"
 
 func resultOf(f remote.Frame) project.Result {
 	if f.Result == nil {
