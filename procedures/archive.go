@@ -38,6 +38,9 @@ func (Archive) Run(ctx context.Context, env *Env) error {
 		return err
 	}
 	env.scan, env.archived = a.Scan, true
+	if a.Sizes.Files == 0 {
+		env.Tools.known.Close() // everything will be new
+	}
 	if env.Publish != nil {
 		if err := env.Publish(ctx); err != nil {
 			return err

@@ -31,7 +31,7 @@ func fsidOf(in *unix.Statfs_t) (id fsid) {
 
 // decoder returns how the number of an inode is found in the handles of a file system, of which one is known with its number; nil if it is not
 // found in that one. A handle of another kind has no number.
-// Source: linux/exportfs.h (FILEID_INO32_GEN), shmem_encode_fh in mm/shmem.c.
+// Source: FILEID_INO32_GEN of enum fid_type, and shmem_encode_fh in mm/shmem.c, both of Linux.
 func decoder(known handle, ino uint64) func(handle) (uint64, bool) {
 	plain := func(h handle) (uint64, bool) {
 		if h.kind != known.kind || len(h.bytes) != 8 {
