@@ -151,7 +151,7 @@ write_files:
     [Install]
     WantedBy=multi-user.target
 runcmd:
-- [sh, -c, "curl -fsSL -o /usr/local/bin/corpus-git.new '%[1]s' && echo '%[2]s  /usr/local/bin/corpus-git.new' | sha256sum -c && chmod 755 /usr/local/bin/corpus-git.new && mv /usr/local/bin/corpus-git.new /usr/local/bin/corpus-git"]
+- [sh, -c, "curl -fsSL --retry 10 --retry-connrefused -o /usr/local/bin/corpus-git.new '%[1]s' && echo '%[2]s  /usr/local/bin/corpus-git.new' | sha256sum -c && chmod 755 /usr/local/bin/corpus-git.new && mv /usr/local/bin/corpus-git.new /usr/local/bin/corpus-git"]
 - [systemctl, daemon-reload]
 - [systemctl, enable, --now, corpus-git-agent.service]
 `
