@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"corpus-git/container"
 	"corpus-git/container/names"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
@@ -271,10 +272,10 @@ func (p *Plan) node(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if exit == 0 {
-		if bytes.Contains(said.Bytes(), []byte(`"`+p.knownHostsOption()+`"`)) && bytes.Contains(said.Bytes(), []byte(`"`+target+`"`)) {
+		if Ours(p.Store, p.Container.Name, said.Bytes()) && bytes.Contains(said.Bytes(), []byte(`"`+target+`"`)) {
 			return "unchanged: " + target, nil
 		}
-		return "", fault.New(fault.Refused, "", "the server has another node %s", p.Container.Name).WithHint("corpus-git node remove %s  first", p.Container.Name)
+		return "", Another(p.Container.Name)
 	}
 	argv := append([]string{"node", "add", p.Container.Name, "--ssh=" + target}, p.operatorOptions()...)
 	for _, o := range options {
@@ -302,6 +303,17 @@ func (p *Plan) operatorOptions() (argv []string) {
 		}
 	}
 	return argv
+}
+
+// Ours reports whether a node, as node show --json prints it, is the machine of that name that was prepared from the store, and not another one.
+func Ours(s container.Store, name string, document []byte) bool {
+	p := &Plan{Store: s, Container: container.Container{Name: name}}
+	return bytes.Contains(document, []byte(`"`+p.knownHostsOption()+`"`))
+}
+
+// Another returns the error for a name that another node has.
+func Another(name string) error {
+	return fault.New(fault.Refused, "", "the server has another node %s", name).WithHint("choose another name, or first:  corpus-git node remove %s", name)
 }
 
 func (p *Plan) knownHostsOption() string { return "UserKnownHostsFile=" + p.knownHosts() }

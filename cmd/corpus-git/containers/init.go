@@ -1,6 +1,7 @@
 package containers
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -161,6 +162,11 @@ func (n *initialising) container(ctx context.Context, mgr container.Manager, nam
 	if err != nil && fault.KindOf(err) != fault.Refused {
 		return c, err
 	}
+	var document bytes.Buffer
+	// Without a server nothing is known of its nodes; the step that adds the node says so.
+	if exit, err := n.Verb(ctx, []string{"node", "show", name, "--json"}, &document, io.Discard); err == nil && exit == 0 && !prepare.Ours(mgr.Store, name, document.Bytes()) {
+		return c, prepare.Another(name)
+	}
 	n.made.Name, n.made.Created = name, time.Now().UTC()
 	if n.target != "" {
 		n.made.Driver, n.made.Target, n.made.Options, n.made.Suite = bare.Name, n.target, n.ssh.Options(), ""
@@ -219,14 +225,17 @@ func (m *containers) forget(ctx context.Context, mgr container.Manager, name, ho
 		return nil
 	}
 	var said strings.Builder
-	exit, err := m.Verb(ctx, []string{"node", "show", name}, io.Discard, &said)
+	var document bytes.Buffer
+	exit, err := m.Verb(ctx, []string{"node", "show", name, "--json"}, &document, &said)
 	if refused := fault.Refused.ExitCode(); err == nil && exit != 0 && exit != refused { // refused: there is no such node
 		err = prepare.VerbError(exit, said.String())
 	}
 	if err != nil {
 		return err
 	}
-	if exit == 0 {
+	if exit == 0 && !prepare.Ours(mgr.Store, name, document.Bytes()) {
+		fmt.Fprintf(m.Out, "the node %s of the server is another machine, and stays\n", name)
+	} else if exit == 0 {
 		exit, err := m.Verb(ctx, []string{"node", "remove", name, "--yes"}, io.Discard, &said)
 		if err == nil && exit != 0 {
 			err = prepare.VerbError(exit, said.String())
