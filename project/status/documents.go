@@ -206,16 +206,16 @@ type Report struct {
 	Deployments []project.Record `json:"deployments"`
 	Archives    []Archive        `json:"archives"`
 	Disk        Disk             `json:"disk"`
-	// Behind are the nodes on which another release is live, or none: those of the last rollout, while none is running. They are shown as text only.
-	Behind []NodeBehind `json:"-"`
+	// Behind are the nodes on which another release is live, or none: those of the last rollout, while none is running.
+	Behind []NodeBehind `json:"behind,omitempty"`
 	// Server is nil for a project that could not be reported.
 	Server *Server `json:"server,omitempty"`
 }
 
-// NodeBehind is a node with another release than the live one, or with another pillar; Release is "" if it is not known.
+// NodeBehind is a node with another release than the live one, or with another pillar; Release is absent if it is not known.
 type NodeBehind struct {
-	Node    string
-	Release project.Commit
+	Node    string         `json:"node"`
+	Release project.Commit `json:"release,omitempty"`
 }
 
 // Units is printed by  ps, start, stop and restart --json.

@@ -38,9 +38,9 @@ type NodeProject struct {
 	// State is the node's state in Deployment, the last rollout of the project to it.
 	State      string     `json:"state,omitempty"`
 	Deployment project.ID `json:"deployment,omitempty"`
-	// Behind reports that the node has another release than the live one, Release which, "" if that is not known. They are shown as text only.
-	Behind  bool           `json:"-"`
-	Release project.Commit `json:"-"`
+	// Behind reports that the node has another release than the live one, Release which, absent if that is not known.
+	Behind  bool           `json:"behind,omitempty"`
+	Release project.Commit `json:"release,omitempty"`
 }
 
 // Text says, for people, which release a node has that is behind; "" if it is not.

@@ -602,10 +602,18 @@ type Node struct {
 	SSHOptions []string          `json:"ssh_options,omitzero"`
 }
 
+// NodeBehind is a schema of the document.
+type NodeBehind struct {
+	Node    string `json:"node"`
+	Release string `json:"release,omitzero"`
+}
+
 // NodeProject is a schema of the document.
 type NodeProject struct {
+	Behind     bool     `json:"behind,omitzero"`
 	Deployment string   `json:"deployment,omitzero"`
 	Project    string   `json:"project"`
+	Release    string   `json:"release,omitzero"`
 	Roles      []string `json:"roles,omitzero"`
 	State      string   `json:"state,omitzero"`
 }
@@ -809,12 +817,13 @@ type Remotes struct {
 
 // Report is a schema of the document.
 type Report struct {
-	Archives    []Archive `json:"archives"`
-	Deployments []Record  `json:"deployments"`
-	Disk        Disk      `json:"disk"`
-	Project     Project   `json:"project"`
-	Queue       Queue     `json:"queue"`
-	Server      *Server   `json:"server,omitzero"`
+	Archives    []Archive    `json:"archives"`
+	Behind      []NodeBehind `json:"behind,omitzero"`
+	Deployments []Record     `json:"deployments"`
+	Disk        Disk         `json:"disk"`
+	Project     Project      `json:"project"`
+	Queue       Queue        `json:"queue"`
+	Server      *Server      `json:"server,omitzero"`
 }
 
 // Reports is a schema of the document.
