@@ -71,7 +71,7 @@ type packed struct {
 }
 
 // packAtOnce writes the live trees to files in the archive's temporary folder, beside what an earlier archive already holds, and reads the
-// files back while it does so. Nothing is synced. The error wraps errNotAtOnce if the archive must be a folder; then the entries are still usable.
+// files back while it does so. Nothing is synced. The entries are changed. The error wraps errNotAtOnce if the archive must be a folder.
 func (m *making) packAtOnce(ctx context.Context, src vfs.Dir, entries []tree.Entry, p *tree.Plan) (*packed, error) {
 	s := m.s
 	a := Archive{Record: Record{Facts: m.req.Facts, Packed: &Packed{At: s.cfg.Now(), Trees: map[string]PackedTree{}}}, Path: m.tmp}
@@ -108,20 +108,20 @@ func (m *making) packAtOnce(ctx context.Context, src vfs.Dir, entries []tree.Ent
 		done.Base = base
 		a.Packed.Trees[t] = done
 	}
-	out := &packed{Packed: *a.Packed, entries: r.reader.Entries(), notes: r.reader.Notes(), written: r.files, bytes: r.bytes}
-	shareSums(&tree.Manifest{Entries: out.entries})
+	out := &packed{Packed: *a.Packed, written: r.files, bytes: r.bytes}
 	if inc != nil {
 		out.newer = map[string]bool{}
-	}
-	for i := range out.entries {
-		switch e := &out.entries[i]; {
-		case inc == nil:
-		case !inc.has(e.Path):
-			out.newer[e.Path] = true
-		case !e.IsDir():
-			out.held++
+		for i := range entries { // also those that vanished, which are in no archive
+			switch e := &entries[i]; {
+			case !inc.has(i):
+				out.newer[e.Path] = true
+			case !e.IsDir():
+				out.held++
+			}
 		}
 	}
+	out.entries, out.notes = r.reader.Entries(), r.reader.Notes()
+	shareSums(&tree.Manifest{Entries: out.entries})
 	return out, nil
 }
 
@@ -174,7 +174,7 @@ type batch struct {
 func (r *packer) batches(name string, inc *increment) (out []*batch, size int64) {
 	var mine []int
 	for i := range r.entries {
-		if e := &r.entries[i]; within(name, e.Path) && !inc.has(e.Path) {
+		if e := &r.entries[i]; within(name, e.Path) && !inc.has(i) {
 			mine = append(mine, i)
 		}
 	}

@@ -159,6 +159,31 @@ func TestTreesThatChangeWhileTheyArePacked(t *testing.T) {
 	}
 }
 
+// A tree that turns out to be nothing for files when some of it was read, and some of it has gone, is scanned again for the folder.
+func TestAFolderIsMadeOfWhatIsThereThen(t *testing.T) {
+	s, _ := burstSite(t, 1)
+	s.write("a-gone", "soon")
+	s.write("zz-grows", "much")
+	settle()
+	s.use(archive.Config{Reserve: noReserve, AtOnce: 1, Workers: 1, FS: vfstest.New(vfs.OS{}, func(_ int, o vfstest.Op) error {
+		switch name := filepath.Base(o.Path); {
+		case o.Name == "open" && name == "a-gone":
+			require.NoError(t, os.RemoveAll(s.live("a-gone")))
+		case o.Name == "open" && name == "zz-grows":
+			require.NoError(t, os.Truncate(s.live("zz-grows"), 70<<20))
+		}
+		return nil
+	})})
+	a := s.make()
+	s.use(archive.Config{Reserve: noReserve, AtOnce: 1})
+	require.Nil(t, a.Packed)
+	require.NoFileExists(t, filepath.Join(a.Path, "project/a-gone"))
+	st, err := os.Stat(filepath.Join(a.Path, "project/zz-grows"))
+	require.NoError(t, err)
+	require.Equal(t, int64(70<<20), st.Size())
+	s.requireExact(a)
+}
+
 // A deployment that fills the disk can be rolled back although its archive must be unpacked.
 func TestAFullDiskLeavesRoomToUnpack(t *testing.T) {
 	w := newWorld(t)

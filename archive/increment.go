@@ -10,9 +10,11 @@ import (
 
 // increment is what packing an archive need not write, because the base of another packed archive holds the same.
 type increment struct {
-	s     *Store
-	from  Archive
-	holds map[string]bool // paths
+	s    *Store
+	from Archive
+	// holds are the entries of the archive to be packed, by index; held is their number.
+	holds []bool
+	held  int64
 }
 
 // increment looks for a packed archive whose base can be shared: the newest that holds most of a. It returns nil if there is none, and then a
@@ -70,7 +72,7 @@ func (w *compaction) incrementOf(p, a Archive, m *tree.Manifest) (*increment, er
 			return nil, err
 		}
 	}
-	inc := &increment{s: s, from: p, holds: make(map[string]bool, len(m.Entries))}
+	inc := &increment{s: s, from: p, holds: make([]bool, len(m.Entries))}
 	var all, held int64
 	was := pm.Walk()
 	for i := range m.Entries {
@@ -87,10 +89,11 @@ func (w *compaction) incrementOf(p, a Archive, m *tree.Manifest) (*increment, er
 			e.Sum = o.Sum
 		}
 		held += e.Size + headerSize
-		inc.holds[e.Path] = true
+		inc.holds[i] = true
+		inc.held++
 	}
 	// If much has changed or is gone, a new base is due.
-	if held < all/4*3 || int64(len(inc.holds)) < room/4*3 {
+	if held < all/4*3 || inc.held < room/4*3 {
 		return nil, nil
 	}
 	return inc, nil
@@ -109,7 +112,8 @@ func sameEntry(o, e *tree.Entry) bool {
 	return o.Size == e.Size && o.Version != 0 && o.Version == e.Version && o.Sum.Known() && (!e.Sum.Known() || e.Sum == o.Sum)
 }
 
-func (i *increment) has(path string) bool { return i != nil && i.holds[path] }
+// has reports whether the entry with an index need not be written.
+func (i *increment) has(entry int) bool { return i != nil && i.holds[entry] }
 
 // link hard-links the base of a tree into the archive; it does nothing if there is no increment.
 func (i *increment) link(name, to string) (*PackedBase, error) {

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -179,11 +178,15 @@ func (m *making) build(ctx context.Context) error {
 		if err := s.reaper.Remove(m.tmp); err != nil {
 			return err
 		}
+		if t, err = tree.Scan(ctx, src, trees(), s.cfg.Workers); err != nil { // the entries are those of files now
+			return err
+		}
+		p = tree.NewPlan(t.Entries, ref, from.m, m.begun)
 	}
 	return m.folders(ctx, src, t, p, from, taken)
 }
 
-// files makes an archive whose trees are files.
+// files makes an archive whose trees are files. The entries of the scan are changed.
 func (m *making) files(ctx context.Context, src vfs.Dir, t *tree.Scanned, p *tree.Plan) error {
 	s := m.s
 	z := count(t.Entries)
@@ -199,11 +202,10 @@ func (m *making) files(ctx context.Context, src vfs.Dir, t *tree.Scanned, p *tre
 	if err := m.holdSpace(z.Disk); err != nil {
 		return err
 	}
-	entries := slices.Clone(t.Entries)
-	for i := range entries {
-		entries[i].Copy, entries[i].Flags = tree.Ident{}, 0 // those of a copy in the spare tree
+	for i := range t.Entries {
+		t.Entries[i].Copy, t.Entries[i].Flags = tree.Ident{}, 0 // those of a copy in the spare tree
 	}
-	out, err := m.packAtOnce(ctx, src, entries, p)
+	out, err := m.packAtOnce(ctx, src, t.Entries, p)
 	if err != nil {
 		return err
 	}
@@ -283,6 +285,7 @@ func (m *making) finish(entries []tree.Entry, stats MakeStats, files *packed) er
 	if err := writePlain(dst, recordFile, text); err != nil {
 		return err
 	}
+	tree.AsRead(man.Entries)
 	s.remember(m.tmp, man, newer)
 	m.rec, m.scan = rec, tree.NewSnapshot(m.begun, man.Entries)
 	if st, err := dst.Lstat("."); err == nil {
@@ -321,10 +324,12 @@ func count(entries []tree.Entry) Sizes {
 			continue
 		}
 		z.Files++
-		if e.Link != 0 && links[e.Link] {
-			continue
+		if e.Link != 0 {
+			if links[e.Link] {
+				continue
+			}
+			links[e.Link] = true
 		}
-		links[e.Link] = e.Link != 0
 		if e.IsRegular() {
 			z.Bytes += e.Size
 		}

@@ -13,7 +13,7 @@ const (
 	// recentEach and recentAll limit the entries of manifests kept in memory, for one store and for all that share a Background: about 200
 	// bytes each. recentCount is how many manifests a store keeps: those of the newest archive, the spare tree, and the archive whose base
 	// an incremental one shares.
-	recentEach  = 50_000
+	recentEach  = 80_000
 	recentAll   = 100_000
 	recentCount = 3
 )
@@ -104,12 +104,13 @@ func (s *Store) recentPaths(dir string) (m *tree.Manifest, newer map[string]bool
 	return m, nil, err
 }
 
-// remember caches a manifest that was just written to a folder, as reading it would return it, and the archive's newer paths.
+// remember caches a manifest that was just written to a folder, and the archive's newer paths. Its entries are as reading it would return them
+// (tree.AsRead), and the caller must not change them any more.
 func (s *Store) remember(dir string, m *tree.Manifest, newer map[string]bool) {
 	if s.cfg.NoSpare || len(m.Entries) > recentEach {
 		return
 	}
 	if st, err := s.fs.Lstat(filepath.Join(dir, manifestFile)); err == nil {
-		s.recent.put(tree.IdentOf(st), st.Size, &tree.Manifest{ID: m.ID, Scanned: m.Scanned, Entries: tree.AsRead(m.Entries)}, newer, &s.cfg.Background.recent)
+		s.recent.put(tree.IdentOf(st), st.Size, m, newer, &s.cfg.Background.recent)
 	}
 }

@@ -117,13 +117,11 @@ func (m *Manifest) Find(path string) *Entry {
 	return &m.Entries[i]
 }
 
-// AsRead returns a copy of entries as DecodeManifest returns them.
-func AsRead(entries []Entry) []Entry {
-	out := slices.Clone(entries)
-	for i := range out {
-		out[i].nlink = 0
+// AsRead makes entries as DecodeManifest would return them.
+func AsRead(entries []Entry) {
+	for i := range entries {
+		entries[i].nlink = 0
 	}
-	return out
 }
 
 func (m *Manifest) index() map[string]*Entry {
