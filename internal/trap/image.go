@@ -138,7 +138,8 @@ func (d *Disk) mountAt(image, dir string) (end func() error, err error) {
 	d.mounts = append(d.mounts, dir)
 	return func() error {
 		d.mounts = d.mounts[:len(d.mounts)-1]
-		return errors.Join(program("umount", dir), os.Remove(image))
+		// What a killed server had started may still have a file open: its mount goes with it.
+		return errors.Join(unix.Unmount(dir, unix.MNT_DETACH), os.Remove(image))
 	}, nil
 }
 
