@@ -23,6 +23,35 @@ import (
 type repository struct {
 	has  map[project.Commit]string
 	refs map[string]project.Commit
+	// links are the commits of submodules of each commit, modules their texts.
+	links   map[project.Commit][]project.Commit
+	modules map[project.Commit]string
+}
+
+func (r *repository) SubmoduleCommits(_ context.Context, of project.Commit) ([]project.Commit, error) {
+	return r.links[of], nil
+}
+
+func (r *repository) WriteSubmodules(_ context.Context, w io.Writer, _ project.Commit, want, have []project.Commit) (int, error) {
+	for _, c := range want {
+		if _, err := fmt.Fprintf(w, "%s of %d;", r.modules[c], len(have)); err != nil {
+			return 0, err
+		}
+	}
+	return len(want), nil
+}
+
+func (r *repository) TakeSubmodules(_ context.Context, in io.Reader, commits []project.Commit, complete func() error) error {
+	text, err := io.ReadAll(in)
+	if err == nil {
+		err = complete()
+	}
+	for i, t := range strings.Split(strings.TrimSuffix(string(text), ";"), ";") {
+		if err == nil {
+			r.modules[commits[i]] = t
+		}
+	}
+	return err
 }
 
 func (r *repository) Tips(context.Context) (out []project.Commit, err error) {
@@ -64,7 +93,7 @@ func (r *repository) TakePack(_ context.Context, in io.Reader, commit project.Co
 func pair() (map[project.Repo]*repository, bundle.Repositories) {
 	m := map[project.Repo]*repository{}
 	for _, r := range []project.Repo{project.Code, project.PillarRepo} {
-		m[r] = &repository{has: map[project.Commit]string{}, refs: map[string]project.Commit{}}
+		m[r] = &repository{has: map[project.Commit]string{}, refs: map[string]project.Commit{}, modules: map[project.Commit]string{}}
 	}
 	return m, func(r project.Repo) bundle.Repository { return m[r] }
 }

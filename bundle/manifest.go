@@ -51,6 +51,43 @@ type Pack struct {
 	Objects int          `json:"objects"`
 	Bytes   int64        `json:"bytes"`
 	SHA256  string       `json:"sha256"`
+	// Commits are the commits of submodules that a pack of submodules brings, each with its tree and without history.
+	Commits []project.Commit `json:"commits,omitempty"`
+}
+
+// Packs of the submodules of a release: those of the code, and those of the pillar. A program that does not know them refuses a bundle that has one.
+const (
+	CodeSubmodules   project.Repo = "submodules"
+	PillarSubmodules project.Repo = "pillar-submodules"
+)
+
+// maxSubmodules limits the commits of one pack of submodules: a release has no more.
+const maxSubmodules = 1000
+
+// check refuses a pack that cannot be.
+func (p Pack) check() error {
+	bad := fault.New(fault.Refused, "", "the bundle's manifest: a pack of %q of %d bytes", string(p.Repo), p.Bytes)
+	switch p.Repo {
+	case project.Code, project.PillarRepo:
+		if len(p.Commits) > 0 {
+			return bad
+		}
+	case CodeSubmodules, PillarSubmodules:
+		if len(p.Commits) == 0 || len(p.Commits) > maxSubmodules {
+			return bad
+		}
+	default:
+		return bad
+	}
+	if p.Bytes <= 0 || len(p.SHA256) != 2*sha256.Size {
+		return bad
+	}
+	for _, x := range p.Commits {
+		if c, ok := project.ParseCommit(string(x)); !ok || c != x || c == "" {
+			return fault.New(fault.Refused, "", "the bundle's manifest: %q is not a commit of a submodule", string(x))
+		}
+	}
+	return nil
 }
 
 // Node is a machine as the maker of a bundle knows it.
@@ -138,8 +175,11 @@ func (m *Manifest) check() error {
 	}
 	seen := map[project.Repo]bool{}
 	for _, p := range m.Packs {
-		if p.Repo != project.Code && p.Repo != project.PillarRepo || seen[p.Repo] || p.Bytes <= 0 || len(p.SHA256) != 2*sha256.Size {
-			return bad("a pack of %q of %d bytes", string(p.Repo), p.Bytes)
+		if err := p.check(); err != nil {
+			return err
+		}
+		if seen[p.Repo] || r.Pillar == "" && (p.Repo == project.PillarRepo || p.Repo == PillarSubmodules) {
+			return bad("a pack of %q too many", string(p.Repo))
 		}
 		seen[p.Repo] = true
 	}

@@ -19,6 +19,36 @@ import (
 type Packs struct {
 	mu sync.Mutex
 	by map[string]*madePack
+	// links are the commits of the submodules of commits.
+	links map[link][]project.Commit
+}
+
+type link struct {
+	repo project.Repo
+	of   project.Commit
+}
+
+// submodules returns Repository.SubmoduleCommits of a commit, read once.
+func (p *Packs) submodules(ctx context.Context, r Repository, at link) ([]project.Commit, error) {
+	if p != nil {
+		p.mu.Lock()
+		list, ok := p.links[at]
+		p.mu.Unlock()
+		if ok {
+			return list, nil
+		}
+	}
+	list, err := r.SubmoduleCommits(ctx, at.of)
+	if p == nil || err != nil {
+		return list, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.links == nil {
+		p.links = map[link][]project.Commit{}
+	}
+	p.links[at] = list
+	return list, nil
 }
 
 // madePack is a pack in an unlinked temporary file. Its mutex is held while it is made.
@@ -38,27 +68,30 @@ func (p *madePack) write(w io.Writer) error {
 	return err
 }
 
-// get returns the pack that brings want to a machine with the commits have; nil if nothing is missing there. The caller ends its use with done.
-func (p *Packs) get(ctx context.Context, r Repository, repo project.Repo, want project.Commit, have []project.Commit, dir string) (made *madePack, done func(), err error) {
+// packing is a pack to make: it brings the commits want of a repository to a machine with the commits have.
+type packing struct {
+	repo       project.Repo
+	want, have []project.Commit
+	write      func(io.Writer) (objects int, err error)
+}
+
+// get returns a pack; nil if nothing is missing. The caller ends its use with done.
+func (p *Packs) get(q packing, dir string) (made *madePack, done func(), err error) {
 	done = func() {}
-	if slices.Contains(have, want) {
-		return nil, done, nil
-	}
 	made = &madePack{}
 	if p != nil {
-		made = p.of(repo, want, have)
+		made = p.of(q)
 	}
 	made.mu.Lock()
 	defer made.mu.Unlock()
 	if made.file == nil {
-		f, pack, err := makePack(ctx, r, want, have, dir)
+		f, pack, err := makePack(q, dir)
 		if err != nil {
 			if f != nil {
 				err = errors.Join(err, f.Close())
 			}
 			return nil, done, err
 		}
-		pack.Repo = repo
 		made.file, made.Pack = f, pack
 	}
 	if p == nil {
@@ -72,10 +105,10 @@ func (p *Packs) get(ctx context.Context, r Repository, repo project.Repo, want p
 }
 
 // of returns the entry of a pack, whether the pack is made or not.
-func (p *Packs) of(repo project.Repo, want project.Commit, have []project.Commit) *madePack {
-	have = slices.Clone(have)
+func (p *Packs) of(q packing) *madePack {
+	have := slices.Clone(q.have)
 	slices.Sort(have)
-	sum := sha256.Sum256(fmt.Append(nil, repo, want, slices.Compact(have)))
+	sum := sha256.Sum256(fmt.Append(nil, q.repo, q.want, slices.Compact(have)))
 	key := hex.EncodeToString(sum[:])
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,6 +133,6 @@ func (p *Packs) Close() error {
 		}
 		made.mu.Unlock()
 	}
-	p.by = nil
+	p.by, p.links = nil, nil
 	return errors.Join(errs...)
 }

@@ -114,21 +114,15 @@ func Verify(domain string, text, line []byte) (ssh.PublicKey, error) {
 	return key, nil
 }
 
-// Take stores the content of the bundle in the two repositories, and points ref to its commit in each. Durable on return.
+// Take stores the content of the bundle in the two repositories and those of their submodules, and points ref to its commit in each of the two. Durable on return.
 func (b *Reader) Take(ctx context.Context, repos Repositories, ref string) error {
 	r := b.Manifest.Release
 	packs := map[project.Repo]Pack{}
 	for _, p := range b.Manifest.Packs {
 		packs[p.Repo] = p
 	}
-	// In the order of the file.
-	for _, x := range []struct {
-		repo   project.Repo
-		commit project.Commit
-	}{{project.Code, r.Code}, {project.PillarRepo, r.Pillar}} {
-		if x.commit == "" {
-			continue
-		}
+	list := r.pinned(Tips{}) // in the order of the file
+	for _, x := range list {
 		p, ok := packs[x.repo]
 		if !ok {
 			if err := repos(x.repo).TakePack(ctx, nil, x.commit, ref, nil); err != nil {
@@ -138,6 +132,20 @@ func (b *Reader) Take(ctx context.Context, repos Repositories, ref string) error
 		}
 		in := &section{in: b.in, left: p.Bytes, sum: sha256.New(), want: p.SHA256}
 		if err := repos(x.repo).TakePack(ctx, in, x.commit, ref, in.complete); err != nil {
+			if in.cut {
+				return errCut
+			}
+			return err
+		}
+	}
+	// After the commits that need them, which keep them.
+	for _, x := range list {
+		p, ok := packs[x.submodules]
+		if !ok {
+			continue
+		}
+		in := &section{in: b.in, left: p.Bytes, sum: sha256.New(), want: p.SHA256}
+		if err := repos(x.repo).TakeSubmodules(ctx, in, p.Commits, in.complete); err != nil {
 			if in.cut {
 				return errCut
 			}

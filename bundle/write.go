@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"golang.org/x/crypto/ssh"
 
@@ -31,6 +32,12 @@ type Repository interface {
 	WritePack(ctx context.Context, w io.Writer, want project.Commit, have []project.Commit) (objects int, err error)
 	// TakePack stores a pack, nil for none, and points ref to commit. Nothing is published before complete returns nil.
 	TakePack(ctx context.Context, in io.Reader, commit project.Commit, ref string, complete func() error) error
+	// SubmoduleCommits lists the commits of a commit's submodules that are stored here, including nested ones, each once.
+	SubmoduleCommits(ctx context.Context, of project.Commit) ([]project.Commit, error)
+	// WriteSubmodules writes a pack of some of them, without history, to a machine that received the commits have in bundles, and counts its objects.
+	WriteSubmodules(ctx context.Context, w io.Writer, of project.Commit, want, have []project.Commit) (objects int, err error)
+	// TakeSubmodules stores such a pack. Nothing is published before complete returns nil.
+	TakeSubmodules(ctx context.Context, in io.Reader, commits []project.Commit, complete func() error) error
 }
 
 // Repositories open the two repositories of a project.
@@ -42,18 +49,40 @@ type Tips struct {
 	Pillar []project.Commit `json:"pillar,omitempty"`
 	// KV is the KeysDigest of the keys, "" for none.
 	KV string `json:"kv,omitempty"`
+	// Submodules are what the machine has of the submodules of the code, PillarSubmodules of those of the pillar; nil if it takes none in a bundle, as those of older releases do.
+	Submodules       *Submodules `json:"submodules,omitempty"`
+	PillarSubmodules *Submodules `json:"pillar_submodules,omitempty"`
 }
 
-// of returns the commits of one repository.
-func (t Tips) of(r project.Repo) []project.Commit {
-	if r == project.PillarRepo {
-		return t.Pillar
+// Submodules are the commits of submodules that a machine has.
+type Submodules struct {
+	Commits []project.Commit `json:"commits,omitempty"`
+	// Bundled are those of them that came in bundles: a pack may omit what is in their trees.
+	Bundled []project.Commit `json:"bundled,omitempty"`
+}
+
+// Unknown are the Tips of a machine of which nothing is known: it gets everything.
+func Unknown() Tips { return Tips{Submodules: &Submodules{}, PillarSubmodules: &Submodules{}} }
+
+// pinned is one of the two commits of a release, and what the other machine has of it.
+type pinned struct {
+	repo, submodules project.Repo
+	commit           project.Commit
+	have             []project.Commit
+	links            *Submodules
+}
+
+// pinned returns the commits of a release in the order in which their packs are in the file.
+func (r Release) pinned(have Tips) []pinned {
+	out := []pinned{{project.Code, CodeSubmodules, r.Code, have.Code, have.Submodules}}
+	if r.Pillar != "" {
+		out = append(out, pinned{project.PillarRepo, PillarSubmodules, r.Pillar, have.Pillar, have.PillarSubmodules})
 	}
-	return t.Code
+	return out
 }
 
 // Make writes a bundle of m.Release for a machine that has the commits in have. It fills in the digest and the packs of m, which it
-// returns. The packs are made in temporary files in dir, one at a time, and kept in packs.
+// returns. Commits of submodules that are not stored here are left out. The packs are made in temporary files in dir, one at a time, and kept in packs.
 func Make(ctx context.Context, w io.Writer, m Manifest, repos Repositories, have Tips, packs *Packs, signer ssh.Signer, dir string) (Manifest, error) {
 	var err error
 	if m.Digest, err = m.Release.Digest(); err != nil {
@@ -61,16 +90,35 @@ func Make(ctx context.Context, w io.Writer, m Manifest, repos Repositories, have
 	}
 	m.Packs = nil
 	var made []*madePack
-	for _, x := range []struct {
-		repo project.Repo
-		want project.Commit
-	}{{project.Code, m.Release.Code}, {project.PillarRepo, m.Release.Pillar}} {
-		if x.want == "" || m.Task != "" || m.Restore != "" {
+	list := m.Release.pinned(have)
+	if m.Task != "" || m.Restore != "" {
+		list = nil
+	}
+	var lacks []packing
+	for _, x := range list {
+		if !slices.Contains(x.have, x.commit) {
+			lacks = append(lacks, packing{x.repo, []project.Commit{x.commit}, x.have, func(w io.Writer) (int, error) { return repos(x.repo).WritePack(ctx, w, x.commit, x.have) }})
+		}
+	}
+	for _, x := range list {
+		if x.links == nil {
 			continue
 		}
-		p, done, err := packs.get(ctx, repos(x.repo), x.repo, x.want, have.of(x.repo), dir)
+		want, err := packs.submodules(ctx, repos(x.repo), link{x.repo, x.commit})
 		if err != nil {
-			return m, fmt.Errorf("pack %s of %s.git: %w", x.want.Short(), x.repo, err)
+			return m, fmt.Errorf("submodules of %s of %s.git: %w", x.commit.Short(), x.repo, err)
+		}
+		want = slices.DeleteFunc(slices.Clone(want), func(c project.Commit) bool { return slices.Contains(x.links.Commits, c) })
+		if len(want) > 0 {
+			lacks = append(lacks, packing{x.submodules, want, x.links.Bundled, func(w io.Writer) (int, error) {
+				return repos(x.repo).WriteSubmodules(ctx, w, x.commit, want, x.links.Bundled)
+			}})
+		}
+	}
+	for _, q := range lacks {
+		p, done, err := packs.get(q, dir)
+		if err != nil {
+			return m, fmt.Errorf("pack %s of %s: %w", q.want[0].Short(), q.repo, err)
 		}
 		defer done()
 		if p != nil {
@@ -111,7 +159,7 @@ func Sign(domain string, text []byte, signer ssh.Signer) (string, error) {
 }
 
 // makePack writes a pack to an unlinked temporary file.
-func makePack(ctx context.Context, r Repository, want project.Commit, have []project.Commit, dir string) (*os.File, Pack, error) {
+func makePack(q packing, dir string) (*os.File, Pack, error) {
 	f, err := os.CreateTemp(dir, ".bundle-*")
 	if err != nil {
 		return nil, Pack{}, err
@@ -120,10 +168,14 @@ func makePack(ctx context.Context, r Repository, want project.Commit, have []pro
 		return f, Pack{}, err
 	}
 	sum := sha256.New()
-	n, err := r.WritePack(ctx, io.MultiWriter(f, sum), want, have)
+	n, err := q.write(io.MultiWriter(f, sum))
 	if err != nil {
 		return f, Pack{}, err
 	}
 	size, err := f.Seek(0, io.SeekCurrent)
-	return f, Pack{Objects: n, Bytes: size, SHA256: hex.EncodeToString(sum.Sum(nil))}, err
+	p := Pack{Repo: q.repo, Objects: n, Bytes: size, SHA256: hex.EncodeToString(sum.Sum(nil))}
+	if q.repo == CodeSubmodules || q.repo == PillarSubmodules {
+		p.Commits = q.want
+	}
+	return f, p, err
 }

@@ -20,6 +20,8 @@ type Plan struct {
 	Left []string `json:"left,omitempty"`
 	// Empty are stages that have no node, each with the reason.
 	Empty []string `json:"empty,omitempty"`
+	// NoSubmodules: nodes get no submodules, as the configuration deploys them as empty folders.
+	NoSubmodules bool `json:"-"`
 }
 
 // PlanStage is a stage with its nodes.

@@ -210,6 +210,7 @@ func (p *Prepared) planNodes(ctx context.Context, t *Tools, d project.Deployment
 	plan, err := fleet.NewPlan(p.nodes, stages, known, only)
 	if err == nil && src.Code != nil { // a pillar without code is deployed nowhere yet
 		p.Rollout = plan
+		p.Rollout.NoSubmodules = !p.Cfg.Submodules().Fetch
 	}
 	return err
 }

@@ -162,6 +162,7 @@ func (r *Repository) maintainRecipes(ctx context.Context, g *opened, o Maintenan
 
 // maintainSubmodules is Maintain for the repositories of a repository's submodules. A user of one of them also uses g.
 func (r *Repository) maintainSubmodules(ctx context.Context, g *opened, db *store.DB, o Maintenance, now time.Time) (submodule.Maintained, error) {
+	defer r.receiving()()
 	dir, _ := r.modulesDir()
 	walked := map[plumbing.Hash]bool{}
 	m, err := submodule.Maintain(ctx, dir, submodule.Upkeep{

@@ -44,6 +44,8 @@ type Repositories struct {
 	// swept, too.
 	known, cleared map[key]inode
 	clock          uint64
+	// receiving keeps commits of submodules from being taken while their repositories are maintained.
+	receiving map[key]*sync.Mutex
 }
 
 type key struct {

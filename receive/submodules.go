@@ -162,7 +162,7 @@ func (r *Repositories) local(ctx context.Context, path string, who project.Pushe
 			want = project.Configure
 		}
 		return nil, fault.New(fault.Refused, "", "no project %s on this server, or %s may not read its %s.git", name, who.Key, repo).
-			WithHint("an administrator can grant it:  corpus-git access grant %s %s %s ; if you mean another server (a node looks for it on itself, not on its hub), set  submodules_base  in the project's configuration to the project's address there", name, who.Key, want)
+			WithHint("an administrator can grant it:  corpus-git access grant %s %s %s ; if you mean another server, set  submodules_base  in the project's configuration to the project's address there", name, who.Key, want)
 	}
 	o, err := from.acquire()
 	if err != nil {

@@ -33,6 +33,8 @@ type Repository interface {
 	Head(ctx context.Context) (branch string, err error)
 	Live(ctx context.Context) (branch string, commit project.Commit, err error)
 	Exists() (bool, error)
+	// StoredSubmodules lists the commits of submodules that are stored, and those of them that came in bundles.
+	StoredSubmodules() (all, came []project.Commit, err error)
 	Create(ctx context.Context) (bool, error)
 }
 
@@ -77,8 +79,8 @@ type Machine struct {
 type Request struct {
 	// ID is the ID of the deployment; "" creates a new one.
 	ID project.ID
-	// Have are commits that the other machine already has, of either repository.
-	Have []project.Commit
+	// Have is what the other machine already has.
+	Have bundle.Tips
 	// Task is a task to run in place of a deployment, "" for none.
 	Task   string
 	Select project.Selection
@@ -107,13 +109,13 @@ func (b *Machine) Release(ctx context.Context, name project.Name, code, pillar p
 }
 
 // Write signs and writes a bundle for a machine that has some commits. packs keeps its packs for others; it may be nil.
-func (b *Machine) Write(ctx context.Context, m bundle.Manifest, have []project.Commit, packs *bundle.Packs, w io.Writer) (bundle.Manifest, error) {
+func (b *Machine) Write(ctx context.Context, m bundle.Manifest, have bundle.Tips, packs *bundle.Packs, w io.Writer) (bundle.Manifest, error) {
 	signer, err := b.Signer()
 	if err != nil {
 		return m, err
 	}
 	m.At, m.From, m.Program = b.Now().UTC().Truncate(time.Second), b.Name(), b.Program
-	return bundle.Make(ctx, w, m, b.of(m.Release.Project), bundle.Tips{Code: have, Pillar: have}, packs, signer, b.Temp)
+	return bundle.Make(ctx, w, m, b.of(m.Release.Project), have, packs, signer, b.Temp)
 }
 
 // Create writes a bundle of what both branches of a project hold.
@@ -148,18 +150,23 @@ func (b *Machine) Create(ctx context.Context, name project.Name, q Request, w io
 // Tips returns what this machine has of a project: nothing of an unknown one.
 func (b *Machine) Tips(ctx context.Context, name project.Name) (t bundle.Tips, err error) {
 	for _, x := range []struct {
-		repo project.Repo
-		to   *[]project.Commit
-	}{{project.Code, &t.Code}, {project.PillarRepo, &t.Pillar}} {
+		repo  project.Repo
+		to    *[]project.Commit
+		links **bundle.Submodules
+	}{{project.Code, &t.Code, &t.Submodules}, {project.PillarRepo, &t.Pillar, &t.PillarSubmodules}} {
 		repo := b.Repository(name, x.repo)
 		there, err := repo.Exists()
 		if err != nil {
 			return t, err
 		}
+		*x.links = &bundle.Submodules{}
 		if !there {
 			continue
 		}
 		if *x.to, err = repo.Tips(ctx); err != nil {
+			return t, err
+		}
+		if (*x.links).Commits, (*x.links).Bundled, err = repo.StoredSubmodules(); err != nil {
 			return t, err
 		}
 	}

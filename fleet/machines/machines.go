@@ -36,7 +36,7 @@ type Bundles interface {
 	// Part returns the part of a commit of the pillar that a node sees. own reports that it depends on the node's name: otherwise it is the same for all nodes with the same roles.
 	Part(ctx context.Context, name project.Name, pillar project.Commit, m fleet.Member) (part project.Commit, own bool, err error)
 	// Write signs and writes a bundle for a machine that has some commits. packs keeps its packs for others.
-	Write(ctx context.Context, m bundle.Manifest, have []project.Commit, packs *bundle.Packs, w io.Writer) (bundle.Manifest, error)
+	Write(ctx context.Context, m bundle.Manifest, have bundle.Tips, packs *bundle.Packs, w io.Writer) (bundle.Manifest, error)
 	// Key returns the public key that signs.
 	Key() (string, error)
 }
@@ -97,7 +97,7 @@ func (f *Fleet) Rollout(d project.Deployment, p *fleet.Plan, known map[string]fl
 		Plan: p, Known: known, Nodes: m, Order: fleet.Order{Deployment: d}, Path: f.State.Rollout(string(d.ID)), FS: vfs.OS{}, Now: time.Now, Elect: f.Elect,
 	}
 	if p != nil {
-		r.Again = f.KnownOf
+		r.Again, m.noSubmodules = f.KnownOf, p.NoSubmodules
 	}
 	if f.Saved != nil {
 		r.Saved = func() { f.Saved(d.Project) }
@@ -154,7 +154,8 @@ type machines struct {
 	// release is this program, read once for all nodes that need it.
 	release func() (remote.Release, error)
 	// packs are those of the rollout: most nodes lack the same.
-	packs bundle.Packs
+	packs        bundle.Packs
+	noSubmodules bool // fleet.Plan.NoSubmodules
 	// end forgets the rollout.
 	end func()
 	mu  sync.Mutex
@@ -324,7 +325,10 @@ func (r *machines) apply(ctx context.Context, n fleet.Node, o fleet.Order, how r
 		if m.KVDigest == have.KV || m.Restore != "" || m.Undeploy {
 			m.KV = nil
 		}
-		_, err := r.bundles().Write(ctx, m, slices.Concat(have.Code, have.Pillar), &r.packs, w)
+		if r.noSubmodules {
+			have.Submodules, have.PillarSubmodules = nil, nil
+		}
+		_, err := r.bundles().Write(ctx, m, have, &r.packs, w)
 		return err
 	}
 	how.Lost = r.lost(n, o)

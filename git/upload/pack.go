@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"corpus-git/git/object"
 	"corpus-git/git/store"
 )
 
@@ -37,4 +38,46 @@ func Pack(ctx context.Context, objs store.Reader, wants, haves []plumbing.Hash, 
 	}
 	_, err = store.WritePack(ctx, w, objs, hashes, opt)
 	return len(hashes), err
+}
+
+// Snapshots writes to w a pack of the commits wants and their trees, without history, except for what the trees of the commits haves hold, and counts
+// its objects. The pack is thin: its deltas may have bases in those trees. All the commits must exist, with their trees. If nothing is
+// missing, nothing is written.
+func Snapshots(ctx context.Context, objs store.Reader, wants, haves []plumbing.Hash, w io.Writer) (objects int, err error) {
+	l := &lister{ctx: ctx, objs: objs, f: noFilter()}
+	for _, h := range haves {
+		c, err := object.ReadHead(objs, h)
+		if err != nil {
+			return 0, err
+		}
+		l.seen.add(h)
+		if err := l.tree(c.Tree, 0); err != nil {
+			return 0, err
+		}
+	}
+	theirs := hashSet{}
+	l.seen.each(func(h plumbing.Hash) { theirs.add(h) })
+	l.out = nil
+	for _, h := range wants {
+		c, err := object.ReadHead(objs, h)
+		if err != nil {
+			return 0, err
+		}
+		if !l.seen.add(h) {
+			continue
+		}
+		l.out = append(l.out, h)
+		if err := l.tree(c.Tree, 0); err != nil {
+			return 0, err
+		}
+	}
+	if len(l.out) == 0 {
+		return 0, nil
+	}
+	opt := store.PackOptions{OfsDelta: true}
+	if len(theirs) > 0 {
+		opt.Has = theirs.has
+	}
+	_, err = store.WritePack(ctx, w, objs, l.out, opt)
+	return len(l.out), err
 }

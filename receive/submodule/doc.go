@@ -7,6 +7,7 @@
 //   - Parse reads a .gitmodules, ParseAddress the URL of one entry, Address.Join a relative one.
 //   - Resolver.Tip and Resolver.Commit do the same for a recipe that is given by its URL; Keep drops the commits that no release needs.
 //   - Resolver.Resolve looks up every gitlink of a commit that has an entry, and those of its submodules in turn; it fetches what is missing.
+//   - Set.WritePack and Receive bring the commits of submodules, without history, to a machine that fetches nothing.
 //
 // # What is fetched from where
 //
@@ -31,7 +32,7 @@
 // # Concurrency
 //
 // Only one fetching Resolve may run at a time for each folder of repositories, which the project's queue ensures, and any number of offline
-// ones. Maintain may run concurrently with offline ones, and removes only while its caller guarantees that there are none (Upkeep.Alone).
+// ones. Receive may run at the same time: it writes to a repository of its own, to which nothing is fetched. Maintain may run concurrently with offline ones, and removes only while its caller guarantees that there are none (Upkeep.Alone).
 //
 // # A crash
 //

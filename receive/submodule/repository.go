@@ -206,9 +206,15 @@ func (r *repository) take(ctx context.Context, q ask, dial func(context.Context)
 	if q.all && len(q.have) == 0 {
 		roots = nil // all of history was sent
 	}
+	return r.publish(ctx, in, []plumbing.Hash{q.commit}, have, old, roots)
+}
+
+// publish stores what a quarantine received, if the commits are connected, and records that they are stored. have are the commits that were stored before, old is the
+// boundary of history before, and roots that afterwards. It is durable on return.
+func (r *repository) publish(ctx context.Context, in *store.Quarantine, commits, have, old, roots []plumbing.Hash) error {
 	slices.SortFunc(roots, func(x, y plumbing.Hash) int { return bytes.Compare(x[:], y[:]) })
 	roots = slices.Compact(roots)
-	if err := in.Connected(ctx, store.Connect{Tips: []plumbing.Hash{q.commit}, Refs: have, Cut: roots}); err != nil {
+	if err := in.Connected(ctx, store.Connect{Tips: commits, Refs: have, Cut: roots}); err != nil {
 		return fmt.Errorf("the received pack is incomplete: %w", err)
 	}
 	// Write the boundary first: a commit without parents that is not in it would be broken.
@@ -225,5 +231,9 @@ func (r *repository) take(ctx context.Context, q ask, dial func(context.Context)
 			return err
 		}
 	}
-	return r.refs.CompareAndSwap(commitRefs+q.commit.String(), plumbing.ZeroHash, q.commit)
+	changes := make([]refs.Change, len(commits))
+	for i, h := range commits {
+		changes[i] = refs.Change{Name: commitRefs + h.String(), New: h, Any: true}
+	}
+	return r.refs.Update(changes)
 }

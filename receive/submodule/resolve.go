@@ -322,7 +322,8 @@ func (w *walker) repository(dir string) (*repository, error) {
 	if g, ok := w.set.open[dir]; ok {
 		return g, nil
 	}
-	g, err := openRepository(dir, !w.Offline, w.Now)
+	// Only Receive writes to the repository of received commits, possibly now.
+	g, err := openRepository(dir, !w.Offline && filepath.Base(dir) != received, w.Now)
 	if err == nil && g != nil {
 		w.set.open[dir] = g
 	}

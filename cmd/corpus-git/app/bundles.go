@@ -79,6 +79,11 @@ func (b bundled) TakePack(ctx context.Context, in io.Reader, commit project.Comm
 	return b.Repository.TakePack(ctx, in, limits.Pack(b.c.cfg.Load().Limits, b.c.memory), commit, ref, complete)
 }
 
+// TakeSubmodules implements bundle.Repository, under the limits of pushes.
+func (b bundled) TakeSubmodules(ctx context.Context, in io.Reader, commits []project.Commit, complete func() error) error {
+	return b.Repository.TakeSubmodules(ctx, in, limits.Pack(b.c.cfg.Load().Limits, b.c.memory), commits, complete)
+}
+
 // restorable returns the archive made by a deployment.
 func (c *core) restorable(name project.Name, replaced project.ID) (string, error) {
 	held, err := procedures.HeldTrees(c.tools, name)

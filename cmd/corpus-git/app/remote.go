@@ -213,7 +213,6 @@ func (r *remoting) deploy(ctx context.Context, do map[string]bool) (int, error) 
 	f, err := r.node.Apply(ctx, remote.Apply{
 		Project: r.name, StoreOnly: !do[remoteDeploy], ReconnectFor: r.reconnect,
 		Send: func(ctx context.Context, there bundle.Tips, w io.Writer) error {
-			have := slices.Concat(there.Code, there.Pillar)
 			var size remote.Counter
 			size.W = w
 			if !do[remoteSync] {
@@ -221,9 +220,10 @@ func (r *remoting) deploy(ctx context.Context, do map[string]bool) (int, error) 
 				if err != nil {
 					return err
 				}
-				have = append(have, own...)
+				there.Code, there.Pillar = append(there.Code, own.Code...), append(there.Pillar, own.Pillar...)
+				there.Submodules, there.PillarSubmodules = own.Submodules, own.PillarSubmodules
 			}
-			m, err := r.send(ctx, have, &size)
+			m, err := r.send(ctx, there, &size)
 			if err == nil && !told && do[remoteSync] && r.task == "" {
 				told = true
 				r.line(remoteSync, begun, "%s", fmt.Sprintf("%s, pillar %s: %s, %s", m.Release.Code.Short(), m.Release.Pillar.Short(), humanize.Plural(m.Objects(), "object"), humanize.Bytes(size.N)))
@@ -257,32 +257,26 @@ func (r *remoting) explained(ctx context.Context, err error, do map[string]bool)
 }
 
 // tips returns the commits of the project that this machine has.
-func (r *remoting) tips(ctx context.Context) ([]project.Commit, error) {
+func (r *remoting) tips(ctx context.Context) (t bundle.Tips, err error) {
 	text, err := r.verb(ctx, nil, "bundle", "tips", "--", string(r.name))
 	if err != nil {
-		return nil, err
+		return t, err
 	}
-	var t bundle.Tips
-	if err := json.Unmarshal([]byte(text), &t); err != nil {
-		return nil, err
-	}
-	return append(t.Code, t.Pillar...), nil
+	return t, json.Unmarshal([]byte(text), &t)
 }
 
 // send writes the bundle.
-func (r *remoting) send(ctx context.Context, have []project.Commit, w io.Writer) (bundle.Manifest, error) {
+func (r *remoting) send(ctx context.Context, there bundle.Tips, w io.Writer) (bundle.Manifest, error) {
 	var m bundle.Manifest
 	argv := []string{"bundle", "create", "--" + verbs.ExportFlag + "=-", "--id=" + string(r.id)}
 	if r.task != "" {
 		argv = append(argv, "--task="+r.task)
 	}
-	if len(have) > 0 {
-		names := make([]string, len(have))
-		for i, c := range have {
-			names[i] = string(c)
-		}
-		argv = append(argv, "--have="+strings.Join(names, ","))
+	tips, err := json.Marshal(there)
+	if err != nil {
+		return m, err
 	}
+	argv = append(argv, "--tips="+string(tips))
 	// The bundle is parsed while it is written, for its manifest.
 	pr, pw := io.Pipe()
 	got := make(chan bundle.Manifest, 1)
@@ -294,7 +288,7 @@ func (r *remoting) send(ctx context.Context, have []project.Commit, w io.Writer)
 		close(got)
 		_, _ = io.Copy(io.Discard, pr)
 	}()
-	_, err := r.verb(ctx, io.MultiWriter(w, pw), append(append(argv, "--", string(r.name)), r.settings...)...)
+	_, err = r.verb(ctx, io.MultiWriter(w, pw), append(append(argv, "--", string(r.name)), r.settings...)...)
 	_ = pw.Close()
 	m = <-got
 	return m, err

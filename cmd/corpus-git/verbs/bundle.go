@@ -1,6 +1,8 @@
 package verbs
 
 import (
+	"encoding/json"
+
 	"github.com/spf13/cobra"
 
 	"corpus-git/access"
@@ -39,11 +41,11 @@ func (s *session) local(verb string, object string) error {
 func bundleCreate(s *session) *cobra.Command {
 	var q local.Request
 	var have []string
-	var id, export string
+	var id, export, tips string
 	c := &cobra.Command{
 		Use: "create PROJECT [KEY=VALUE...]", Short: "Write a bundle of the live commits of a project",
-		Long: "Writes to --export. Bundles contain the pillar, so keep them secret. --have omits objects of commits that another machine has, as\n" +
-			"printed there by  bundle tips ." + aboutSettings,
+		Long: "Writes to --export. Bundles contain the pillar, so keep them secret. --tips omits what another machine has: it is what\n" +
+			"bundle tips  prints there. --have omits objects of commits only." + aboutSettings,
 		Example: "  corpus-git bundle create app --export app.bundle\n  corpus-git bundle create app --export - | ssh web1 corpus-git bundle apply",
 		Args:    andSettings("PROJECT"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -64,13 +66,22 @@ func bundleCreate(s *session) *cobra.Command {
 			if export != "-" {
 				return usage("--export names the file; - is standard output")
 			}
+			q.Have = bundle.Unknown()
+			if tips != "" {
+				q.Have = bundle.Tips{}
+				if err := json.Unmarshal([]byte(tips), &q.Have); err != nil {
+					return usage("--tips: %w", err)
+				}
+			}
+			var all []project.Commit
 			for _, h := range have {
 				commit, ok := project.ParseCommit(h)
 				if !ok {
 					return usage("%q is not a full commit ID", h)
 				}
-				q.Have = append(q.Have, commit)
+				all = append(all, commit)
 			}
+			q.Have.Code, q.Have.Pillar = append(q.Have.Code, all...), append(q.Have.Pillar, all...)
 			if q.ID = project.ID(id); id != "" {
 				if _, err := project.ParseIDPrefix(id); err != nil || len(id) != 36 {
 					return usage("%q is not a full deployment ID", id)
@@ -89,6 +100,7 @@ func bundleCreate(s *session) *cobra.Command {
 	c.Flags().StringVar(&export, ExportFlag, "", "write the bundle to `FILE`; - is standard output")
 	c.Flags().StringVar(&q.Task, "task", "", "run this `TASK` of the live release there instead of deploying")
 	c.Flags().StringSliceVar(&have, "have", nil, "commits that the other machine already has")
+	c.Flags().StringVar(&tips, "tips", "", "what the other machine already has: the `JSON` of its  bundle tips ; one of an older release takes no submodules")
 	c.Flags().StringVar(&id, "id", "", "the `ID` of the deployment; default: a new one")
 	selectionFlags(c, &q.Select)
 	return c
