@@ -210,10 +210,17 @@ func (a *Agent) connect(ctx context.Context) (connected bool, err error) {
 	a.keep(c, ctx.Done())
 	defer a.keep(nil, nil)
 	go a.keepalive(ctx, c)
-	if err := a.publish(c, ctx.Done()); err != nil {
+	opened := c.HandleChannelOpen(streamChannel) // before the hub knows that they are accepted
+	accept, err := a.publish(c, ctx.Done())
+	switch {
+	case err != nil:
 		return false, err
+	case accept:
+		err = a.accept(ctx, c, opened)
+	default:
+		err = a.offer(ctx, end, c)
 	}
-	if err = a.offer(ctx, end, c); fault.KindOf(err) != fault.Refused {
+	if fault.KindOf(err) != fault.Refused {
 		a.unfit = nil
 	}
 	return true, err
@@ -280,23 +287,28 @@ func session(c *ssh.Client, gone <-chan struct{}) (*ssh.Session, error) {
 	}
 }
 
-// publish tells the hub about this machine. A hub of an older release does not accept it.
-func (a *Agent) publish(c *ssh.Client, gone <-chan struct{}) error {
+// publish tells the hub about this machine; accept reports that the hub opens streams by itself. A hub of an older release does not accept it.
+func (a *Agent) publish(c *ssh.Client, gone <-chan struct{}) (accept bool, err error) {
 	answer, err := callHub(c, gone, "node publish "+a.Hub.Node, a.Hello())
 	var refused *ssh.ExitError
 	switch {
 	case errors.As(err, &refused) && refused.ExitStatus() == fault.Busy.ExitCode():
-		return fault.New(fault.Busy, "", "%w", err)
+		return false, fault.New(fault.Busy, "", "%w", err)
 	case errors.As(err, &refused):
 		a.Log.Warn().Str("hub", a.Hub.Address).Err(err).Msg("the hub does not take what this machine says of itself")
 	case err != nil:
-		return err
+		return false, err
 	default:
-		if err := a.learnHubs(answer); err != nil {
-			return err
+		var said Published
+		if json.Unmarshal(answer, &said) != nil {
+			break // one of an older release says nothing
+		}
+		accept = said.Accept
+		if err := a.learnHubs(said.Hubs); err != nil {
+			return false, err
 		}
 	}
-	return a.Connected()
+	return accept, a.Connected()
 }
 
 // Call runs a verb of the hub, with a document as its input. An error is one of the connection, or the hub's answer.
@@ -318,6 +330,8 @@ func (a *Agent) Call(verb string, doc any) error {
 type Published struct {
 	// Hubs are the addresses of the ssh servers of all hubs that share the state; empty with one hub.
 	Hubs []string `json:"hubs"`
+	// Accept: the hub opens streams by itself, once  node attach NAME --accept  was run over a connection.
+	Accept bool `json:"accept,omitempty"`
 }
 
 // maxHubs limits how many addresses of hubs an agent keeps.
@@ -330,14 +344,13 @@ func (a *Agent) set(hub Hub) {
 	a.Hub = hub
 }
 
-// learnHubs keeps at which other addresses the hub is reached. One of an older release says nothing.
-func (a *Agent) learnHubs(answer []byte) error {
-	var said Published
-	if len(answer) == 0 || a.Learned == nil || json.Unmarshal(answer, &said) != nil || len(said.Hubs) == 0 || len(said.Hubs) > maxHubs {
+// learnHubs keeps at which other addresses the hub is reached, none where it says none.
+func (a *Agent) learnHubs(hubs []string) error {
+	if a.Learned == nil || len(hubs) == 0 || len(hubs) > maxHubs {
 		return nil
 	}
 	var others []string
-	for _, at := range said.Hubs {
+	for _, at := range hubs {
 		if _, _, err := net.SplitHostPort(at); err == nil && at != a.Hub.Address {
 			others = append(others, at)
 		}
@@ -358,10 +371,15 @@ func (a *Agent) learnHubs(answer []byte) error {
 // maxAnswer limits what is kept of a hub's answer.
 const maxAnswer = 64 << 10
 
+// callHub runs a verb of the hub, with doc as its input: none for nil, as a verb has it that reads nothing, which may end before it was sent.
 func callHub(c *ssh.Client, gone <-chan struct{}, verb string, doc any) (answer []byte, err error) {
-	text, err := json.Marshal(doc)
-	if err != nil {
-		return nil, err
+	var in io.Reader
+	if doc != nil {
+		text, err := json.Marshal(doc)
+		if err != nil {
+			return nil, err
+		}
+		in = bytes.NewReader(text)
 	}
 	s, err := session(c, gone)
 	if err != nil {
@@ -369,7 +387,7 @@ func callHub(c *ssh.Client, gone <-chan struct{}, verb string, doc any) (answer 
 	}
 	defer s.Close()
 	var said, out bytes.Buffer
-	s.Stdin, s.Stdout, s.Stderr = bytes.NewReader(text), &out, &said
+	s.Stdin, s.Stdout, s.Stderr = in, &out, &said
 	if err := s.Run(verb); err != nil {
 		return nil, fmt.Errorf("the hub: %s: %w", printable.Text(firstLine(said.String(), err)), err)
 	}

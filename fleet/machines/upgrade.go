@@ -94,7 +94,7 @@ func (f *Fleet) back(ctx context.Context, n fleet.Node, sum string) (release str
 	defer end()
 	said := ""
 	for {
-		f.Drop(n.Name) // streams that were offered before have the old facts
+		f.drop(n.Name, true) // streams that were offered before have the old facts
 		node := f.reach(n)
 		node.Any = true
 		_, err := node.Open(limit, "")

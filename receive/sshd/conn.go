@@ -29,11 +29,13 @@ type conn struct {
 	sessions    atomic.Int32 // open sessions
 	running     atomic.Int32 // sessions that we have not closed
 	keepalive   sync.Once
-	asking      sync.Mutex  // held while next and closed change
+	asking      sync.Mutex  // held while next, closed and gone change
 	next        *time.Timer // sends the next keepalive; nil before the first session
 	closed      bool
-	busy        atomic.Bool // it has had a session
-	limitLogged atomic.Bool // a session was refused because of the limit
+	gone        []func()      // called when it is closed
+	over        chan struct{} // closed when it is
+	busy        atomic.Bool   // it has had a session
+	limitLogged atomic.Bool   // a session was refused because of the limit
 	closing     sync.Once
 	onClose     func()
 	ended       atomic.Pointer[string] // why we closed it
@@ -42,7 +44,7 @@ type conn struct {
 }
 
 func newConn(nc net.Conn, l Limits) *conn {
-	c := &conn{Conn: nc, limits: l, source: source(nc.RemoteAddr()), begun: time.Now()}
+	c := &conn{Conn: nc, limits: l, source: source(nc.RemoteAddr()), begun: time.Now(), over: make(chan struct{})}
 	if tcp, ok := nc.(*net.TCPConn); ok {
 		c.socket, _ = tcp.SyscallConn() // an error is that of a closed connection, which Read reports
 	}
@@ -135,7 +137,9 @@ func (c *conn) Close() error {
 	err := net.ErrClosed
 	c.closing.Do(func() {
 		err = c.Conn.Close()
-		c.quiet()
+		for _, f := range c.quiet() {
+			go f()
+		}
 		if c.onClose != nil {
 			c.onClose()
 		}
@@ -198,11 +202,13 @@ func (c *conn) ask(sc *gossh.ServerConn) {
 	})
 }
 
-// quiet asks no more.
-func (c *conn) quiet() {
+// quiet asks no more, and returns who wants to know that the connection is closed.
+func (c *conn) quiet() []func() {
 	c.asking.Lock()
 	defer c.asking.Unlock()
 	if c.closed = true; c.next != nil {
 		c.next.Stop()
 	}
+	close(c.over)
+	return c.gone
 }

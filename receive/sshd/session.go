@@ -47,7 +47,7 @@ type Session struct {
 	// Env holds the variables that the client sent and that are allowed; see AllowedEnv.
 	Env      map[string]string
 	Terminal Terminal
-	// Stdin is the client's input; without a terminal it has the method Keep (see timedReader). Stdout and Stderr may be used by any goroutine. With a terminal, line ends are translated, and the
+	// Stdin is the client's input; without a terminal it has the methods Keep and Peer (see timedReader). Stdout and Stderr may be used by any goroutine. With a terminal, line ends are translated, and the
 	// interrupt key ends the session's context.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -56,6 +56,7 @@ type Session struct {
 	sizes chan terminal.Size
 	// gone is called when the context of a session that is kept ends; nil once it was.
 	gone atomic.Pointer[func()]
+	peer *peer
 }
 
 // AllowedEnv reports whether a client may set a variable.
@@ -127,7 +128,7 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 	defer c.sessions.Add(-1)
 	c.watch(sc)
 	ctx, cancelContext := context.WithCancel(context.Background())
-	sess := &Session{Identity: st.id, User: sc.User(), Env: map[string]string{}, Local: sc.LocalAddr().String()}
+	sess := &Session{Identity: st.id, User: sc.User(), Env: map[string]string{}, Local: sc.LocalAddr().String(), peer: &peer{s, c, sc}}
 	cancel := func() {
 		cancelContext()
 		if gone := sess.gone.Swap(nil); gone != nil {
@@ -209,7 +210,7 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch gossh.Channel, sess *Session, end func(why string), over func(counted bool)) {
 	out := &timedWriter{w: ch, end: end, limit: c.limits.WriteIdle}
 	errw := &timedWriter{w: ch.Stderr(), end: end, limit: c.limits.WriteIdle}
-	in := &timedReader{r: ch, limit: c.limits.ReadIdle, end: func(why string) {
+	in := &timedReader{r: ch, peer: sess.peer, limit: c.limits.ReadIdle, end: func(why string) {
 		// The client may still read: standard error is shown to its user. This does not block.
 		stuck := time.AfterFunc(reasonGrace, func() { _ = ch.Close() })
 		_, _ = fmt.Fprintf(ch.Stderr(), "error: %s\n", why)
@@ -407,6 +408,7 @@ type timedReader struct {
 	end   func(why string)
 	limit time.Duration
 	keep  func(gone func()) (finish func(exit int))
+	peer  *peer
 }
 
 // Keep lets the session go on after its handler has returned, without a goroutine of its own: there may be many that only wait. The handler calls it once, before it returns, and its exit status then does not matter. The session ends, and

@@ -38,6 +38,8 @@ type Fleet interface {
 	Announce(name, connection, process string)
 	// Attach offers a stream of a node's agent whose key valid finds good, and returns when it is not needed any more. from is its connection.
 	Attach(ctx context.Context, name, from string, valid func() error, in io.Reader, out io.Writer) error
+	// Accept takes the connection from, that of in, over which the hub opens streams of a node's agent by itself; ok is false if in has none that outlives the verb.
+	Accept(ctx context.Context, name, from string, valid func() error, in io.Reader) (ok bool, err error)
 	// RecordReport records what a node reports of itself.
 	RecordReport(ctx context.Context, name string, said fleet.NodeReport) error
 	// Upgrade replaces the program of a node's agent by the one that in holds, nil for the server's, and gives the release that came back.

@@ -222,27 +222,39 @@ func nodeJoin(s Session) *cobra.Command {
 const (
 	attachVerb  = "attach"
 	publishVerb = "publish"
+	acceptFlag  = "accept"
 )
 
 // Direct gives what runs a verb of agents without the tree of the commands, which takes 250 kB; nil for other command lines.
 func Direct(argv []string) func(s Session) error {
-	if len(argv) != 3 || argv[0] != "node" || strings.HasPrefix(argv[2], "-") {
+	if len(argv) < 3 || argv[0] != "node" || strings.HasPrefix(argv[2], "-") {
 		return nil
 	}
-	switch argv[1] {
-	case attachVerb:
-		return func(s Session) error { return attach(s, argv[2]) }
-	case publishVerb:
+	switch {
+	case argv[1] == attachVerb && len(argv) == 3:
+		return func(s Session) error { return attach(s, argv[2], false) }
+	case argv[1] == attachVerb && len(argv) == 4 && argv[3] == "--"+acceptFlag:
+		return func(s Session) error { return attach(s, argv[2], true) }
+	case argv[1] == publishVerb && len(argv) == 3:
 		return func(s Session) error { return publish(s, argv[2]) }
 	}
 	return nil
 }
 
-func attach(s Session, node string) error {
+// attach offers a stream, or accepts streams that the hub opens over the connection.
+func attach(s Session, node string, accept bool) error {
 	refused := requireOwnNode(s, node)
 	var err error
 	if refused == nil {
-		err = s.Fleet.Attach(s.Context, node, s.Caller.From, func() error { refused = OfAgent(s, node); return refused }, s.In, s.Out)
+		valid := func() error { refused = OfAgent(s, node); return refused }
+		if accept {
+			var ok bool
+			if ok, err = s.Fleet.Accept(s.Context, node, s.Caller.From, valid, s.In); !ok {
+				err = fault.New(fault.Refused, "", "no streams can be opened over this connection")
+			}
+		} else {
+			err = s.Fleet.Attach(s.Context, node, s.Caller.From, valid, s.In, s.Out)
+		}
 	}
 	if refused != nil {
 		return s.Audited(audit.Entry{Action: "node attach", Object: node}, refused)
@@ -251,8 +263,11 @@ func attach(s Session, node string) error {
 }
 
 func nodeAttach(s Session) *cobra.Command {
-	return &cobra.Command{
+	var accept bool
+	c := &cobra.Command{
 		Use: attachVerb + " NAME", Short: "Offer a stream of an agent", Hidden: true, Args: s.Exactly("NAME"),
-		RunE: func(_ *cobra.Command, args []string) error { return attach(s, args[0]) },
+		RunE: func(_ *cobra.Command, args []string) error { return attach(s, args[0], accept) },
 	}
+	c.Flags().BoolVar(&accept, acceptFlag, false, "accept streams that the hub opens over this connection, in place of offering one")
+	return c
 }
