@@ -2,8 +2,10 @@ package member
 
 import (
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -20,10 +22,10 @@ func TestAlone(t *testing.T) {
 	nothing := func() error { return nil }
 	a := founder(t)
 	own := local(t, "hub1")
-	_, _, err := Alone(a.State, nothing)
+	_, _, err := Alone(t.Context(), a.State, nothing)
 	require.Equal(t, fault.Refused, fault.KindOf(err), "it has no others")
 	state := joins(t, a, own, local(t, "hub2"))
-	_, _, err = Alone(a.State, nothing)
+	_, _, err = Alone(t.Context(), a.State, nothing)
 	require.Equal(t, fault.Refused, fault.KindOf(err), "they share nothing yet")
 	joins(t, a, own, local(t, "hub3"))
 	learns(t, a, state)
@@ -47,18 +49,27 @@ func TestAlone(t *testing.T) {
 		if position != "" {
 			write(state.ClusterPosition(), position)
 		}
-		_, _, err = Alone(state, nothing)
+		_, _, err = Alone(t.Context(), state, nothing)
 		require.Equal(t, fault.Refused, fault.KindOf(err), position)
 		require.ErrorContains(t, err, "a part of a copy", position)
 	}
 	write(state.ClusterPosition(), `{"applied":2,"until":2,"led":true}`)
+	l, err := Load(state)
+	require.NoError(t, err)
+	beside, err := net.Listen("tcp", strings.TrimPrefix(l.Hubs[l.Find("hub2")].NATS, "tls://"))
+	require.NoError(t, err)
+	_, _, err = Alone(t.Context(), state, nothing)
+	require.Equal(t, fault.Refused, fault.KindOf(err))
+	require.ErrorContains(t, err, "is running")
+	require.FileExists(t, filepath.Join(state.JetStream(), "log"))
+	require.NoError(t, beside.Close())
 	failed := errors.New("no space")
-	_, _, err = Alone(state, func() error { return failed })
+	_, _, err = Alone(t.Context(), state, func() error { return failed })
 	require.ErrorIs(t, err, failed)
 	require.FileExists(t, state.ClusterSelf())
 
 	calls := 0
-	m, at, err := Alone(state, func() error { calls++; return nil })
+	m, at, err := Alone(t.Context(), state, func() error { calls++; return nil })
 	require.NoError(t, err)
 	require.Equal(t, 1, calls)
 	require.Equal(t, "hub2", m.Name)
@@ -88,7 +99,7 @@ func TestAlone(t *testing.T) {
 		states = append(states, joins(t, next, m, local(t, name)))
 	}
 	learns(t, next, states...)
-	l, err := Load(state)
+	l, err = Load(state)
 	require.NoError(t, err)
 	require.True(t, l.Formed)
 }

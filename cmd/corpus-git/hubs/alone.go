@@ -24,7 +24,7 @@ func AloneCommand(where func() (layout.Root, layout.State, func(project.Name, pr
 	yes := false
 	cmd := &cobra.Command{
 		Use: "alone", Short: "Make this machine a server without others, after two hubs are lost",
-		Long: "Two of the three hubs must run. If two are lost and do not come back, run this on the third one, with its server stopped: it becomes a server without others, with the state that it has. What the others\n" +
+		Long: "Two of the three hubs must run. If two are lost and do not come back, run this on the third one, with its server and the NATS server beside it stopped: it becomes a server without others, with the state that it has. What the others\n" +
 			"had acknowledged and this hub had not received is lost. The others must never start again: two servers would deploy to the same nodes. Add other hubs again with  hub add .",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -54,11 +54,11 @@ func alone(ctx context.Context, root layout.Root, state layout.State, open func(
 	if m.Active && !yes {
 		return fault.New(fault.Refused, "hub alone", "this machine would be a server without others; %s must never start again", others(m)).WithHint("confirm with --yes:  corpus-git hub alone --yes")
 	}
-	own, config, err := member.Alone(state, func() error { return checkOutAll(ctx, root, open) })
+	own, config, err := member.Alone(ctx, state, func() error { return checkOutAll(ctx, root, open) })
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s has no others now\nif agents connect over NATS:  set  nats_url: %s , and start the NATS server again:  nats-server -c %s\nthen:  corpus-git serve\n", own.Name, own.NATS, config)
+	_, err = fmt.Fprintf(out, "%s has no others now\nif agents connect over NATS:  set  nats_url: %s , and start the NATS server:  nats-server -c %s\nthen:  corpus-git serve\n", own.Name, own.NATS, config)
 	return err
 }
 
