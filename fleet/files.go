@@ -58,12 +58,13 @@ func ReadNodes(pillar fs.FS) (list []Member, ok bool, err error) {
 	if err != nil || text == nil {
 		return nil, false, err
 	}
+	lines := strictyaml.Parse(text)
 	seen := map[string]int{} // their lines
 	for _, pattern := range sorted(f.Nodes) {
-		line := strictyaml.Line(text, "nodes", pattern)
+		line := lines.Of("nodes", pattern)
 		for i, role := range f.Nodes[pattern].Roles {
 			if !validRole.MatchString(role) {
-				return nil, false, fault.New(fault.Usage, At(NodesFile, strictyaml.Line(text, "nodes", pattern, "roles", i)), "%q is not a valid role name", role)
+				return nil, false, fault.New(fault.Usage, At(NodesFile, lines.Of("nodes", pattern, "roles", i)), "%q is not a valid role name", role)
 			}
 		}
 		names, err := expand(pattern)
@@ -81,7 +82,7 @@ func ReadNodes(pillar fs.FS) (list []Member, ok bool, err error) {
 		}
 	}
 	if len(list) == 0 {
-		return nil, false, fault.New(fault.Usage, At(NodesFile, strictyaml.Line(text, "nodes")), "it names no node").WithHint("remove the file to deploy on this machine only")
+		return nil, false, fault.New(fault.Usage, At(NodesFile, lines.Of("nodes")), "it names no node").WithHint("remove the file to deploy on this machine only")
 	}
 	return list, true, nil
 }

@@ -33,7 +33,7 @@ func LeaderSteps(recipe fs.FS, exists func(name string) bool) ([]string, error) 
 	}
 	for i, name := range s.Leader.Steps {
 		if !exists(name) {
-			return nil, fault.New(fault.Usage, At(StagesFile, strictyaml.Line(text, "leader", "steps", i)), "leader: no step %q", name).WithHint("a step is named by its file without the ending")
+			return nil, fault.New(fault.Usage, At(StagesFile, strictyaml.Parse(text).Of("leader", "steps", i)), "leader: no step %q", name).WithHint("a step is named by its file without the ending")
 		}
 	}
 	return s.Leader.Steps, nil

@@ -185,8 +185,9 @@ func (s *Stages) complete(file string, text []byte) error {
 	if s.OnFailure == "" {
 		s.OnFailure = All
 	}
+	lines := strictyaml.Parse(text)
 	bad := func(path []any, format string, args ...any) error {
-		return fault.New(fault.Usage, At(file, strictyaml.Line(text, path...)), format, args...)
+		return fault.New(fault.Usage, At(file, lines.Of(path...)), format, args...)
 	}
 	if s.OnFailure != All && s.OnFailure != OnlyStage && s.OnFailure != Halt {
 		return bad([]any{"on_failure"}, "on_failure is %q: it can be %s, %s or %s", s.OnFailure, All, OnlyStage, Halt)
@@ -200,7 +201,7 @@ func (s *Stages) complete(file string, text []byte) error {
 	seen := map[string]bool{}
 	for i := range s.Stages {
 		st := &s.Stages[i]
-		st.Line = strictyaml.Line(text, "stages", i)
+		st.Line = lines.Of("stages", i)
 		if st.Name == "" || seen[st.Name] {
 			return bad([]any{"stages", i, "name"}, "each stage needs a name of its own: %q", st.Name)
 		}

@@ -50,14 +50,25 @@ func plainly(line string) string {
 	return line[:m[0]] + is + ", where " + expected(part(3)) + " is expected"
 }
 
-// Line returns the line of a value in the first document of a file: each element of path is a key of a mapping, whose line counts, or the index of an item of a list. If the
-// path ends early, the line is that of its last part that exists; 0 if there is none.
-func Line(text []byte, path ...any) (line int) {
+// Lines finds lines in the first document of a file. The zero value finds none.
+type Lines struct{ top *yaml.Node }
+
+// Parse returns the Lines of a file; a text that is no YAML has none.
+func Parse(text []byte) Lines {
 	var doc yaml.Node
 	if err := yaml.NewDecoder(bytes.NewReader(text)).Decode(&doc); err != nil || len(doc.Content) == 0 {
+		return Lines{}
+	}
+	return Lines{doc.Content[0]}
+}
+
+// Of returns the line of a value: each element of path is a key of a mapping, whose line counts, or the index of an item of a list. If the path ends early, the line is that of its last part that
+// exists; 0 if there is none.
+func (l Lines) Of(path ...any) (line int) {
+	at := l.top
+	if at == nil {
 		return 0
 	}
-	at := doc.Content[0]
 	for _, x := range path {
 		if at.Kind == yaml.AliasNode {
 			at = at.Alias

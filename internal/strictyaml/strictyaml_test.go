@@ -49,7 +49,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-func TestLine(t *testing.T) {
+func TestLines(t *testing.T) {
 	text := "a: 1\nstages:\n- {name: x}\n- name: y\n  wait_for:\n  - tcp: a\n  - tcp: b\nb: &b\n  c: 1\nd: *b\n"
 	for _, c := range []struct {
 		path []any
@@ -58,8 +58,8 @@ func TestLine(t *testing.T) {
 		{nil, 0}, {[]any{"a"}, 1}, {[]any{"stages"}, 2}, {[]any{"stages", 0}, 3}, {[]any{"stages", 0, "none"}, 3}, {[]any{"stages", 1, "wait_for", 1}, 7}, {[]any{"stages", 9}, 2}, {[]any{"none"}, 0}, {[]any{"d", "c"}, 9},
 		{[]any{"a", "b"}, 1},
 	} {
-		require.Equal(t, c.want, strictyaml.Line([]byte(text), c.path...), c.path)
+		require.Equal(t, c.want, strictyaml.Parse([]byte(text)).Of(c.path...), c.path)
 	}
-	require.Zero(t, strictyaml.Line(nil, "a"))
-	require.Zero(t, strictyaml.Line([]byte("a: ["), "a"))
+	require.Zero(t, strictyaml.Parse(nil).Of("a"))
+	require.Zero(t, strictyaml.Parse([]byte("a: [")).Of("a"))
 }
