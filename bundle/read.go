@@ -130,11 +130,7 @@ func (b *Reader) Take(ctx context.Context, repos Repositories, ref string) error
 			}
 			continue
 		}
-		in := &section{in: b.in, left: p.Bytes, sum: sha256.New(), want: p.SHA256}
-		if err := repos(x.repo).TakePack(ctx, in, x.commit, ref, in.complete); err != nil {
-			if in.cut {
-				return errCut
-			}
+		if err := b.section(p, func(in *section) error { return repos(x.repo).TakePack(ctx, in, x.commit, ref, in.complete) }); err != nil {
 			return err
 		}
 	}
@@ -144,15 +140,21 @@ func (b *Reader) Take(ctx context.Context, repos Repositories, ref string) error
 		if !ok {
 			continue
 		}
-		in := &section{in: b.in, left: p.Bytes, sum: sha256.New(), want: p.SHA256}
-		if err := repos(x.repo).TakeSubmodules(ctx, in, p.Commits, in.complete); err != nil {
-			if in.cut {
-				return errCut
-			}
+		if err := b.section(p, func(in *section) error { return repos(x.repo).TakeSubmodules(ctx, in, p.Commits, in.complete) }); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// section has the next pack of the file read. If the file ended early, the error says that, in place of what the reader made of it.
+func (b *Reader) section(p Pack, read func(*section) error) error {
+	in := &section{in: b.in, left: p.Bytes, sum: sha256.New(), want: p.SHA256}
+	err := read(in)
+	if err != nil && in.cut {
+		return errCut
+	}
+	return err
 }
 
 // Verify reads the rest of a bundle, checks the digests of its packs, and that nothing follows.
@@ -169,8 +171,7 @@ func (b *Reader) Verify() error {
 // Skip reads to the end of the last pack, and no further, and checks the digests.
 func (b *Reader) Skip() error {
 	for _, p := range b.Manifest.Packs {
-		in := &section{in: b.in, left: p.Bytes, sum: sha256.New(), want: p.SHA256}
-		if err := in.complete(); err != nil {
+		if err := b.section(p, (*section).complete); err != nil {
 			return err
 		}
 	}

@@ -45,31 +45,30 @@ func Pack(ctx context.Context, objs store.Reader, wants, haves []plumbing.Hash, 
 // missing, nothing is written.
 func Snapshots(ctx context.Context, objs store.Reader, wants, haves []plumbing.Hash, w io.Writer) (objects int, err error) {
 	l := &lister{ctx: ctx, objs: objs, f: noFilter()}
-	for _, h := range haves {
-		c, err := object.ReadHead(objs, h)
-		if err != nil {
-			return 0, err
+	add := func(commits []plumbing.Hash) error {
+		for _, h := range commits {
+			c, err := object.ReadHead(objs, h)
+			if err != nil {
+				return err
+			}
+			if !l.seen.add(h) {
+				continue
+			}
+			l.out = append(l.out, h)
+			if err := l.tree(c.Tree, 0); err != nil {
+				return err
+			}
 		}
-		l.seen.add(h)
-		if err := l.tree(c.Tree, 0); err != nil {
-			return 0, err
-		}
+		return nil
+	}
+	if err := add(haves); err != nil {
+		return 0, err
 	}
 	theirs := hashSet{}
 	l.seen.each(func(h plumbing.Hash) { theirs.add(h) })
 	l.out = nil
-	for _, h := range wants {
-		c, err := object.ReadHead(objs, h)
-		if err != nil {
-			return 0, err
-		}
-		if !l.seen.add(h) {
-			continue
-		}
-		l.out = append(l.out, h)
-		if err := l.tree(c.Tree, 0); err != nil {
-			return 0, err
-		}
+	if err := add(wants); err != nil {
+		return 0, err
 	}
 	if len(l.out) == 0 {
 		return 0, nil
