@@ -136,15 +136,23 @@ func Begun(s container.Store, name string) bool {
 
 // Served returns the name of a machine that its preparation set on a name server, and the server: NAME SERVER. It is "" if there is none.
 func Served(s container.Store, name string) (string, error) {
-	text, err := os.ReadFile((&Plan{Store: s, Container: container.Container{Name: name}}).journal())
+	r, err := (&Plan{Store: s, Container: container.Container{Name: name}}).read()
+	return r.Server, err
+}
+
+// read returns what the journal has, nothing if there is none yet.
+func (p *Plan) read() (r record, err error) {
+	text, err := os.ReadFile(p.journal())
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
+		return r, nil
 	}
-	var r record
 	if err == nil {
 		err = json.Unmarshal(text, &r)
 	}
-	return r.Server, err
+	if err != nil {
+		return r, fault.New(fault.Failed, "", "%s: %w", p.journal(), err)
+	}
+	return r, nil
 }
 
 // Run runs the remaining steps, and those that were done with other options than are given now. If from is not "", it names a step that is run again, with all steps after it.
@@ -154,13 +162,9 @@ func (p *Plan) Run(ctx context.Context, from string) error {
 	if from != "" && first < 0 {
 		return fault.New(fault.Usage, "", "%q is not a step", from).WithHint("the steps are: %s", strings.Join(Names(), ", "))
 	}
-	var r record
-	text, err := os.ReadFile(p.journal())
-	if err == nil {
-		err = json.Unmarshal(text, &r)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fault.New(fault.Failed, "", "%s: %w", p.journal(), err)
+	r, err := p.read()
+	if err != nil {
+		return err
 	}
 	for i, s := range all {
 		if from == "" || i < first {
