@@ -257,7 +257,7 @@ func (l *lab) sayPhases(name string) error {
 		fmt.Printf("%-44s least %6.1f ms   median %6.1f ms\n", p, ms(took[p][0]), ms(median(took[p])))
 	}
 	all := took[order[len(order)-1]]
-	commands, err := l.alone(l.path("srv/projects/app/project"))
+	commands, err := l.alone(layout.Root(l.path("srv")).Project(name).Live())
 	if err != nil {
 		return err
 	}
