@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"crypto/ed25519"
 	"io"
 	"net"
 	"strings"
@@ -18,17 +17,7 @@ import (
 // acceptingHub is a hub that opens streams, or says so and refuses to: it opens more of them than an agent serves at a time once it may.
 func acceptingHub(t *testing.T, l net.Listener, host ssh.Signer, refuses bool, conns chan<- *ssh.ServerConn, verbs chan<- string) {
 	t.Helper()
-	cfg := &ssh.ServerConfig{PublicKeyCallback: func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) { return nil, nil }}
-	cfg.AddHostKey(host)
-	nc, err := l.Accept()
-	if err != nil {
-		return
-	}
-	sc, chans, reqs, err := ssh.NewServerConn(nc, cfg)
-	if err != nil {
-		return
-	}
-	go ssh.DiscardRequests(reqs)
+	sc, chans := dialledIn(l, host)
 	for n := range chans {
 		c, in, err := n.Accept()
 		if err != nil {
@@ -60,8 +49,7 @@ func acceptingHub(t *testing.T, l net.Listener, host ssh.Signer, refuses bool, c
 
 // An agent whose hub opens streams by itself offers none: it serves those of the hub, up to a limit, until the connection ends.
 func TestAcceptStreams(t *testing.T) {
-	host, err := ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
-	require.NoError(t, err)
+	host := signer(t, 0)
 	for name, refuses := range map[string]bool{"accepted": false, "refused": true} {
 		t.Run(name, func(t *testing.T) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -24,20 +24,28 @@ func hubAt(t *testing.T, l net.Listener, host ssh.Signer, hubs ...string) {
 	answers(l, host, answer, 0)
 }
 
-// answers answers node publish of one agent.
-func answers(l net.Listener, host ssh.Signer, answer []byte, status uint32) {
+// dialledIn accepts the connection of one agent; without one, which is so when l is closed, it has no channels.
+func dialledIn(l net.Listener, host ssh.Signer) (*ssh.ServerConn, <-chan ssh.NewChannel) {
+	none := make(chan ssh.NewChannel)
+	close(none)
 	cfg := &ssh.ServerConfig{PublicKeyCallback: func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) { return nil, nil }}
 	cfg.AddHostKey(host)
+	nc, err := l.Accept()
+	if err != nil {
+		return nil, none
+	}
+	sc, chans, reqs, err := ssh.NewServerConn(nc, cfg)
+	if err != nil {
+		return nil, none
+	}
+	go ssh.DiscardRequests(reqs)
+	return sc, chans
+}
+
+// answers answers node publish of one agent.
+func answers(l net.Listener, host ssh.Signer, answer []byte, status uint32) {
 	go func() {
-		nc, err := l.Accept()
-		if err != nil {
-			return
-		}
-		_, chans, reqs, err := ssh.NewServerConn(nc, cfg)
-		if err != nil {
-			return
-		}
-		go ssh.DiscardRequests(reqs)
+		_, chans := dialledIn(l, host)
 		for n := range chans {
 			c, in, err := n.Accept()
 			if err != nil {
