@@ -3,11 +3,11 @@ package archive
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
 	"corpus-git/archive/tree"
-	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
 )
 
@@ -164,44 +164,86 @@ func (s *Store) packable(refused map[string]bool) (Archive, bool, error) {
 	return Archive{}, false, nil
 }
 
-// unpackHeld turns the trees of a packed archive into folders, for a rollback that exchanges them with the live ones.
-func (s *Store) unpackHeld(ctx context.Context, a Archive, m *tree.Manifest) (Archive, *tree.Manifest, error) {
-	fail := func(err error) (Archive, *tree.Manifest, error) { return a, m, err }
-	if a.Rollback != nil {
-		return fail(fault.New(fault.Internal, "roll back", "%w: packed in the middle of a rollback", ErrNotWhole))
+// rollbackFile is the manifest of the folders into which a packed archive was unpacked here, for a rollback that is not done. Other machines with a copy of the archive do not have it.
+const rollbackFile = ".rollback"
+
+func (a Archive) rollbackPath() string { return filepath.Join(a.Path, rollbackFile) }
+
+// unpackHeld turns the trees of a packed archive into folders, for a rollback that exchanges them with the live ones. The packed files stay until the rollback is done: another machine, which has copies of
+// them, may have to begin it again.
+func (s *Store) unpackHeld(ctx context.Context, a Archive, m *tree.Manifest) (*tree.Manifest, error) {
+	if plain, err := s.unpackedBefore(a); err != nil || plain != nil {
+		return plain, err
+	}
+	if err := s.reaper.Remove(a.rollbackPath()); err != nil {
+		return nil, err
 	}
 	tmp := filepath.Join(a.Path, tmpPrefix+"unpacked")
 	for _, p := range append([]string{tmp}, a.treePaths()...) {
 		if err := s.reaper.Remove(p); err != nil {
-			return fail(err)
+			return nil, err
+		}
+	}
+	for _, t := range trees() { // of a rollback here that another machine has taken over
+		if err := s.reaper.Remove(a.failedPath(t)); err != nil {
+			return nil, err
 		}
 	}
 	reserved := s.releaseSpace(a)
 	entries, err := s.copyOut(ctx, a, m, tmp, reserved, nil)
 	if err != nil {
 		_ = s.reaper.Remove(tmp)
-		return fail(err)
+		return nil, err
 	}
 	plain := &tree.Manifest{ID: m.ID, Scanned: m.Scanned, Entries: entries}
 	if err := s.writeManifest(a.Path, plain); err != nil {
-		return fail(err)
+		return nil, err
+	}
+	// It comes first: folders without it would be taken for the archive when another machine has done the rollback.
+	if err := s.fs.Link(filepath.Join(a.Path, manifestFile), a.rollbackPath()); err != nil {
+		return nil, err
+	}
+	if err := vfs.SyncDir(s.fs, a.Path); err != nil {
+		return nil, err
 	}
 	for _, t := range a.Trees {
 		if err := s.fs.Rename(filepath.Join(tmp, t), a.treePath(t)); err != nil {
-			return fail(err)
+			return nil, err
 		}
 	}
 	if err := vfs.SyncDir(s.fs, a.Path); err != nil {
-		return fail(err)
+		return nil, err
 	}
-	now, err := s.update(a.ID, "roll back", func(r *Record) error { r.Packed = nil; return nil })
+	_ = s.reaper.Remove(tmp) // what can't be removed is left to Sweep
+	return plain, nil
+}
+
+// unpackedBefore returns the manifest of the folders that an earlier attempt unpacked here, nil if there are none, or if they are no longer the ones: another hub led since, and the live trees were replaced.
+func (s *Store) unpackedBefore(a Archive) (*tree.Manifest, error) {
+	b, err := vfs.ReadFile(s.fs, a.rollbackPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
-	for _, p := range append([]string{tmp}, a.packedPaths()...) {
-		_ = s.reaper.Remove(p) // the folders are the archive now; what can't be removed is left to Sweep
+	m, err := tree.DecodeManifest(b)
+	if err != nil {
+		return nil, nil //nolint:nilerr // it is unpacked again
 	}
-	return now, plain, nil
+	if _, err := s.heldTrees(a, m); errors.Is(err, ErrNotWhole) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	return m, s.writeManifest(a.Path, m) // that of another machine may have come meanwhile
+}
+
+// dropPacked removes the packed files of an archive whose rollback is done. What can't be removed is left to Sweep.
+func (s *Store) dropPacked(a Archive) {
+	for _, p := range append(a.packedPaths(), a.rollbackPath()) {
+		_ = s.reaper.Remove(p)
+	}
 }
 
 func (a Archive) treePaths() (out []string) {

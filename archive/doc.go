@@ -59,7 +59,8 @@
 // The newest archive stays a folder, which a rollback can exchange at once, unless it was files at once. Compact packs the others, outside of
 // deployments. Every operation accepts either form:
 // Restore unpacks with several writers, guided by the manifest, so that a name in a tar never creates anything that the manifest does not
-// list; Rollback unpacks first. Holes are zeros in the tar and become holes again. An archive with something that no tar can hold (an
+// list; Rollback unpacks first, and keeps the files until it is done: a machine that has only them begins it again. The file .rollback, the
+// manifest of the folders, shows that they were unpacked on this machine. Holes are zeros in the tar and become holes again. An archive with something that no tar can hold (an
 // extended attribute with "=" in its name) stays a folder.
 //
 // # Checksums

@@ -229,6 +229,7 @@ func (s *Store) describe(a Archive) (Archive, error) {
 		return Archive{}, fmt.Errorf("read archive: %w", err)
 	}
 	var held []string
+	unpacked := false
 	packed, files := 0, map[string]bool{}
 	for _, t := range a.Trees {
 		for _, f := range a.packedFiles(t) {
@@ -251,6 +252,8 @@ func (s *Store) describe(a Archive) (Archive, error) {
 		a.FailedTree = a.FailedTree || isFailed
 		switch m, ok := a.Measured[n]; {
 		case n == reserveFile: // until the verdict
+		case n == rollbackFile:
+			unpacked = true
 		case !st.IsDir() && st.Nlink > 1 && strings.HasSuffix(n, packedSuffix):
 			a.share(st.Ino, st.Allocated())
 		case !st.IsDir():
@@ -273,8 +276,8 @@ func (s *Store) describe(a Archive) (Archive, error) {
 		a.Own += a.Sizes.Disk
 	}
 	a.Whole = (every && (len(held) > 0 || a.Rollback == nil)) || (a.Packed != nil && packed == len(files))
-	if a.Rollback != nil && a.Rollback.Done.IsZero() {
-		a.Whole = false // in the middle of the exchange the name may be that of the failed tree
+	if a.Rollback != nil && (a.Rollback.Done.IsZero() || unpacked) {
+		a.Whole = false // in the middle of the exchange the name may be that of the failed tree, also if another machine ended it
 	}
 	return a, nil
 }

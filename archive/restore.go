@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -221,15 +222,34 @@ func (s *Store) sweepInside(dir string) error {
 	if err != nil {
 		return nil //nolint:nilerr // not an archive, or one that List returns
 	}
-	return s.sweepPartial(a)
+	switch unpacked, err := vfs.Exists(s.fs, a.rollbackPath()); {
+	case err != nil:
+		return err
+	case !unpacked:
+		return s.sweepPartial(a, a.Packed != nil)
+	case a.Packed != nil: // a rollback was prepared here, and is not done
+		return s.sweepPartial(a, false)
+	}
+	// The rollback is done; if another machine did it, what this one has of it is nothing.
+	here, err := vfs.ReadFile(s.fs, a.rollbackPath())
+	if err != nil {
+		return err
+	}
+	done, err := vfs.ReadFile(s.fs, filepath.Join(a.Path, manifestFile))
+	if err != nil {
+		return err
+	}
+	if err := s.sweepPartial(a, !bytes.Equal(here, done)); err != nil {
+		return err
+	}
+	return s.reaper.Remove(a.rollbackPath())
 }
 
-// sweepPartial removes what a crash between the steps of packing or unpacking left: the form of a tree that its record does
-// not name.
-func (s *Store) sweepPartial(a Archive) error {
+// sweepPartial removes what a crash between the steps of packing or unpacking left: packed files that its record does not name, and the folders, if they are not the archive.
+func (s *Store) sweepPartial(a Archive, folders bool) error {
 	for _, t := range a.Trees {
 		var gone []string
-		if a.Packed != nil {
+		if folders {
 			gone = append(gone, a.treePath(t))
 		}
 		for _, f := range a.allPackedFiles(t) {

@@ -63,7 +63,8 @@ func (s *Store) Rollback(ctx context.Context, id string) (Restored, error) {
 	if err != nil {
 		return Restored{}, fault.New(fault.Internal, op, "%w", err)
 	}
-	if a, m, err = s.unpacked(ctx, a, m); err != nil {
+	packed := a
+	if m, err = s.unpacked(ctx, a, m); err != nil {
 		return Restored{}, explain(op, err)
 	}
 	held, err := s.heldTrees(a, m)
@@ -117,32 +118,25 @@ func (s *Store) Rollback(ctx context.Context, id string) (Restored, error) {
 		}
 		r.Rollback.Done, r.Rollback.Method = s.cfg.Now(), res.Method
 		r.Rollback.Proof, r.Rollback.FailedKept = res.Proof, res.FailedKept
+		r.Packed = nil
 	})
 	if err != nil {
 		return res, fault.New(fault.KindOf(err), "record the rollback", "the old tree is live: %w", explain(op, err))
 	}
+	s.dropPacked(packed)
 	return res, nil
 }
 
-// unpacked turns packed trees of an archive into folders; on a full disk it removes the spare tree and tries once more.
-func (s *Store) unpacked(ctx context.Context, a Archive, m *tree.Manifest) (Archive, *tree.Manifest, error) {
-	for try := 0; a.Packed != nil; try++ {
-		now, plain, err := s.unpackHeld(ctx, a, m)
-		if err == nil {
-			return now, plain, nil
-		}
-		if try > 0 || !s.freedSpare(err) {
-			return a, m, err
-		}
-		// The failure may have come after the record was changed: then the folders are the archive.
-		if a, err = s.Show(a.ID); err != nil {
-			return a, m, err
-		}
-		if m, err = s.manifest(a.Path); err != nil {
-			return a, m, err
-		}
+// unpacked turns packed trees of an archive into folders, of which it returns the manifest; on a full disk it removes the spare tree and tries once more.
+func (s *Store) unpacked(ctx context.Context, a Archive, m *tree.Manifest) (*tree.Manifest, error) {
+	if a.Packed == nil {
+		return m, nil
 	}
-	return a, m, nil
+	plain, err := s.unpackHeld(ctx, a, m)
+	if s.freedSpare(err) {
+		plain, err = s.unpackHeld(ctx, a, m)
+	}
+	return plain, err
 }
 
 // noteRollback changes the record of an archive durably.
