@@ -2,7 +2,9 @@ package py
 
 import (
 	"encoding/json"
+	"maps"
 	"math/big"
+	"slices"
 	"strings"
 )
 
@@ -20,38 +22,66 @@ func fromNumber(s string) any {
 }
 
 // DeepCopy returns copy.deepcopy(v): containers are copied, and shared and cyclic ones stay so; objects are shared.
-func DeepCopy(v any) any { return deepCopy(v, map[any]any{}) }
+func DeepCopy(v any) any { return (&copier{}).copy(v) }
 
-func deepCopy(v any, memo map[any]any) any {
+// copier copies a value, and knows the copies of what it has met.
+type copier struct {
+	dicts map[*Dict]*Dict
+	lists map[*List]*List
+}
+
+func (c *copier) copy(v any) any {
 	switch x := v.(type) {
 	case *Dict:
-		if c, ok := memo[x]; ok {
-			return c
+		if out, ok := c.dicts[x]; ok {
+			return out
 		}
-		out := &Dict{ordered: x.ordered}
-		memo[x] = out
-		for _, e := range x.all() {
-			if e.norm != nil {
-				out.insert(e.norm, e.key, deepCopy(e.val, memo))
-			}
+		if c.dicts == nil {
+			c.dicts = map[*Dict]*Dict{}
 		}
+		out := &Dict{}
+		c.dicts[x] = out
+		c.fill(out, x)
 		return out
 	case *List:
-		if c, ok := memo[x]; ok {
-			return c
+		if out, ok := c.lists[x]; ok {
+			return out
+		}
+		if c.lists == nil {
+			c.lists = map[*List]*List{}
 		}
 		out := &List{items: make([]any, len(x.items))}
-		memo[x] = out
+		c.lists[x] = out
 		for i, e := range x.items {
-			out.items[i] = deepCopy(e, memo)
+			out.items[i] = c.copy(e)
 		}
 		return out
 	case Tuple:
 		out := make(Tuple, len(x))
 		for i, e := range x {
-			out[i] = deepCopy(e, memo)
+			out[i] = c.copy(e)
 		}
 		return out
 	}
 	return v
+}
+
+// fill makes out, which is empty, a copy of x.
+func (c *copier) fill(out, x *Dict) {
+	if x == nil {
+		return
+	}
+	out.ordered = x.ordered
+	if x.live < len(x.entries) { // those that were deleted are left out, so that positions change
+		for _, e := range x.entries {
+			if e.norm != nil {
+				out.insert(e.norm, e.key, c.copy(e.val))
+			}
+		}
+		return
+	}
+	out.entries, out.live, out.index = slices.Clone(x.entries), x.live, maps.Clone(x.index)
+	for i := range out.entries {
+		out.entries[i].val = c.copy(out.entries[i].val)
+	}
 }

@@ -1,6 +1,7 @@
 package py
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"testing"
@@ -113,6 +114,39 @@ func TestDeepCopy(t *testing.T) {
 	c.SetAt(0, int64(2))
 	require.Equal(t, "[1, [...], {'l': [...]}]", Repr(l))
 	require.Equal(t, "[2, [...], {'l': [...]}]", Repr(c))
+}
+
+// A copy of a dict of any size, also of one from which keys were removed, is equal and independent.
+func TestDeepCopyOfDicts(t *testing.T) {
+	for n := range 40 {
+		d := NewDict()
+		for i := range int64(n) {
+			d.SetStr(fmt.Sprint("k", i), NewList(i))
+		}
+		for i := 0; i < n; i += 3 {
+			if n%2 == 1 {
+				require.True(t, d.Delete(fmt.Sprint("k", i)))
+			}
+		}
+		d.SetStr("self", d)
+		before, c := Repr(d), DeepCopy(d).(*Dict)
+		require.Equal(t, before, Repr(c))
+		self, ok := c.GetStr("self")
+		require.True(t, ok)
+		require.Same(t, c, self)
+		for i := range n {
+			v, ok := c.GetStr(fmt.Sprint("k", i))
+			was, has := d.GetStr(fmt.Sprint("k", i))
+			require.Equal(t, has, ok)
+			if ok {
+				require.Equal(t, Repr(was), Repr(v))
+				v.(*List).Append("changed")
+			}
+			c.SetStr(fmt.Sprint("new", i), true)
+			require.Equal(t, i%2 == 0 && has, i%2 == 0 && c.Delete(fmt.Sprint("k", i)))
+		}
+		require.Equal(t, before, Repr(d))
+	}
 }
 
 func TestBudgetStopsExponentialValues(t *testing.T) {

@@ -183,6 +183,20 @@ func New(o Options) *Environment {
 	return e
 }
 
+// Overlay returns an Environment that has everything from e but what it loads, which globals it adds, and the templates that were loaded.
+//
+// Source: Jinja documentation, Environment.overlay.
+func (e *Environment) Overlay(loader Loader, globals map[string]any) *Environment {
+	all := make(map[string]any, len(e.globals)+len(globals))
+	maps.Copy(all, e.globals)
+	maps.Copy(all, globals)
+	return &Environment{
+		loader: loader, globals: all, cache: map[string]*Template{},
+		filters: e.filters, tests: e.tests, loaders: e.loaders, strict: e.strict, contextIsGlobal: e.contextIsGlobal, find: e.find, print: e.print,
+		lacking: e.lacking, syntax: e.syntax, limits: e.limits,
+	}
+}
+
 func loadFilter(load DataLoader) FilterFunc {
 	return func(c *Context, v any, _ []any, _ *py.Dict) (any, error) {
 		s, err := c.Ops().Str(v)

@@ -129,3 +129,30 @@ func BenchmarkLine(b *testing.B) {
 		}
 	}
 }
+
+// An overlay sees what it is based on, and changes nothing of it.
+func TestOverlay(t *testing.T) {
+	base := New(Options{
+		Filters: map[string]FilterFunc{"twice": func(_ *Context, v any, _ []any, _ *py.Dict) (any, error) { return v.(string) + v.(string), nil }},
+		Globals: map[string]any{"a": "base", "b": "base"}, Loader: MapLoader{"x": "of base"}, StrictUndefined: true,
+	})
+	over := base.Overlay(MapLoader{"x": "of the overlay"}, map[string]any{"b": "over", "c": "over"})
+	for _, c := range []struct {
+		env       *Environment
+		src, want string
+	}{
+		{over, "{{ a }} {{ b|twice }} {{ c }} {% include 'x' %}", "base overover over of the overlay"},
+		{base, "{{ a }} {{ b|twice }} {{ c is defined }} {% include 'x' %}", "base basebase False of base"},
+		{over, "{% include 'x' %}", "of the overlay"},
+	} {
+		tpl, err := c.env.Parse("t", c.src)
+		require.NoError(t, err)
+		got, err := tpl.Render(t.Context(), py.NewDict())
+		require.NoError(t, err)
+		require.Equal(t, c.want, got)
+	}
+	tpl, err := over.Parse("t", "{{ missing }}")
+	require.NoError(t, err)
+	_, err = tpl.Render(t.Context(), py.NewDict())
+	require.Error(t, err)
+}

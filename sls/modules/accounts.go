@@ -7,7 +7,7 @@ import (
 	"corpus-git/sls/host"
 )
 
-func addAccounts(s *Set) {
+func addAccounts(s table) {
 	s.live("user.info", "name", func(c *call) (any, error) {
 		u, err := c.Host.Users.User(c.str("name", ""))
 		if err != nil {

@@ -17,7 +17,7 @@ func pathMatch(pattern, s string) (bool, error) {
 	return path.Match(strings.ReplaceAll(swap(pattern), "[!", "[^"), swap(s))
 }
 
-func addCmd(s *Set) {
+func addCmd(s table) {
 	const spec = "cmd cwd? stdin? runas? group? shell? python_shell? env? clean_env? template? rstrip? umask? output_encoding? " +
 		"output_loglevel? log_callback? hide_output? timeout? reset_system_locale? ignore_retcode? saltenv? use_vt? " +
 		"redirect_stderr? bg~ password? encoded_cmd? raise_err? prepend_path? success_retcodes? **"

@@ -11,7 +11,7 @@ import (
 )
 
 // addCorpus adds what makina-states provides to projects.
-func addCorpus(s *Set) {
+func addCorpus(s table) {
 	cfg := func(c *call) (any, error) { return c.project() }
 	s.add("mc_project.get_configuration", "name * **", cfg)
 	s.add("mc_project_2.get_configuration", "name * **", cfg)

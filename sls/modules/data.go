@@ -8,7 +8,7 @@ import (
 )
 
 // addPillar adds the module pillar.
-func addPillar(s *Set) {
+func addPillar(s table) {
 	s.add("pillar.get", "key default? merge? merge_nested_lists? delimiter? pillarenv? saltenv? unmask?", func(c *call) (any, error) {
 		return c.lookup(c.Pillar)
 	})
@@ -30,7 +30,7 @@ func addPillar(s *Set) {
 }
 
 // addGrains adds the modules grains and match.
-func addGrains(s *Set) {
+func addGrains(s table) {
 	s.add("grains.get", "key default? delimiter? ordered?", func(c *call) (any, error) {
 		if err := c.unsupportedGrain(c.str("key", ""), c.str("delimiter", ":")); err != nil {
 			return nil, err
@@ -68,7 +68,7 @@ func addGrains(s *Set) {
 }
 
 // addConfig adds the module config.
-func addConfig(s *Set) {
+func addConfig(s table) {
 	s.add("config.get", "key default? delimiter? merge? omit_opts? omit_pillar? omit_master? omit_grains?", func(c *call) (any, error) {
 		return c.config(), nil
 	})
@@ -82,7 +82,7 @@ func addConfig(s *Set) {
 }
 
 // addDefaults adds the module defaults.
-func addDefaults(s *Set) {
+func addDefaults(s table) {
 	s.add("defaults.merge", "dest upd merge_lists? in_place? convert_none?", func(c *call) (any, error) {
 		d, ok1 := c.val("dest").(*py.Dict)
 		u, ok2 := c.val("upd").(*py.Dict)

@@ -8,7 +8,7 @@ import (
 )
 
 // addLog adds log.*, which templates call as functions.
-func addLog(s *Set) {
+func addLog(s table) {
 	for _, l := range []string{"trace", "debug", "info", "warning", "warn", "error", "critical", "exception"} {
 		s.add("log."+l, "message", func(c *call) (any, error) {
 			if c.Log != nil && l != "debug" && l != "trace" && !c.Static {
@@ -20,7 +20,7 @@ func addLog(s *Set) {
 }
 
 // addTest adds the module test.
-func addTest(s *Set) {
+func addTest(s table) {
 	s.add("test.ping", "", func(*call) (any, error) { return true, nil })
 	s.add("test.echo", "text", func(c *call) (any, error) { return c.val("text"), nil })
 	s.add("test.true", "", func(*call) (any, error) { return true, nil })
@@ -29,7 +29,7 @@ func addTest(s *Set) {
 }
 
 // addEnviron adds the module environ.
-func addEnviron(s *Set) {
+func addEnviron(s table) {
 	s.add("environ.get", "key default?", func(c *call) (any, error) {
 		if v := c.getenv(c.str("key", "")); v != "" {
 			return v, nil
@@ -51,7 +51,7 @@ func addEnviron(s *Set) {
 }
 
 // addState adds the module state.
-func addState(s *Set) {
+func addState(s table) {
 	s.add("state.sls_exists", "sls * **", func(c *call) (any, error) {
 		_, err := c.Roots.SLS(c.str("sls", ""))
 		return err == nil, nil

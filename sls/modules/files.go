@@ -21,7 +21,7 @@ import (
 )
 
 // addFileStat adds the functions of the module file about a path: its kind, mode, owner and times.
-func addFileStat(s *Set) {
+func addFileStat(s table) {
 	is := func(test func(os.FileInfo) bool, follow bool) func(*call) (any, error) {
 		return func(c *call) (any, error) {
 			stat := os.Stat
@@ -92,7 +92,7 @@ func addFileStat(s *Set) {
 }
 
 // addFileContents adds the functions of the module file about the contents of a file or folder.
-func addFileContents(s *Set) {
+func addFileContents(s table) {
 	s.live("file.read", "path binary?", func(c *call) (any, error) {
 		b, err := vfs.ReadFollowed(c.str("path", ""), vfs.MaxRead)
 		if err != nil {
@@ -168,7 +168,7 @@ func addFileContents(s *Set) {
 }
 
 // addFileNames adds the functions of the module file that process a path as text.
-func addFileNames(s *Set) {
+func addFileNames(s table) {
 	s.add("file.dirname", "path", func(c *call) (any, error) { return pyDirname(c.str("path", "")), nil })
 	s.add("file.basename", "path", func(c *call) (any, error) {
 		p := c.str("path", "")
@@ -179,7 +179,7 @@ func addFileNames(s *Set) {
 }
 
 // addPkg adds the module pkg.
-func addPkg(s *Set) {
+func addPkg(s table) {
 	s.live("pkg.version", "*", func(c *call) (any, error) {
 		get := func(name string) string {
 			res, err := c.Host.RunShell(c.ctx, host.Shell{Argv: []string{"dpkg-query", "--showformat", "${db:Status-Status} ${Version}", "-W", name}})
@@ -200,7 +200,7 @@ func addPkg(s *Set) {
 }
 
 // addCp adds the module cp.
-func addCp(s *Set) {
+func addCp(s table) {
 	s.add("cp.list_master_dirs", "saltenv? prefix?", func(c *call) (any, error) {
 		out := py.NewList()
 		for _, d := range c.Roots.Dirs(strings.Trim(c.str("prefix", ""), "/")) {

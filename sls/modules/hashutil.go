@@ -7,7 +7,7 @@ import (
 )
 
 // addHashutil adds the module hashutil.
-func addHashutil(s *Set) {
+func addHashutil(s table) {
 	s.add("hashutil.base64_b64encode", "instr", func(c *call) (any, error) {
 		return base64.StdEncoding.EncodeToString([]byte(c.str("instr", ""))), nil
 	})
@@ -24,7 +24,7 @@ func addHashutil(s *Set) {
 }
 
 // addRandom adds the module random.
-func addRandom(s *Set) {
+func addRandom(s table) {
 	s.live("random.get_str", "length? chars? **", func(c *call) (any, error) {
 		n, err := c.integer("length", 20)
 		if err != nil {

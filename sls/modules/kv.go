@@ -50,7 +50,7 @@ func (c *call) foreign(key string) error {
 
 // addKV adds the functions of keys and services. A key that does not exist yet may be created before the step
 // runs.
-func addKV(s *Set) {
+func addKV(s table) {
 	s.add("kv.get", "key default?", func(c *call) (any, error) {
 		all, err := c.keys()
 		if err != nil {

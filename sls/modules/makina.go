@@ -11,7 +11,7 @@ import (
 // addMakina adds the registries of makina-states that projects read and that mean something without it: the names that
 // depend only on the machine. A missing key is undefined, so that a template which reads it fails and
 // names it.
-func addMakina(s *Set) {
+func addMakina(s table) {
 	s.add("mc_pkgs.settings", "**", func(c *call) (any, error) {
 		return c.registry("makina-states.localsettings.pkgs", c.pkgSettings()), nil
 	})

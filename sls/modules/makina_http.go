@@ -8,7 +8,7 @@ import (
 )
 
 // addMakinaHTTP adds the registries and helpers of sites: nginx, and the processes behind it.
-func addMakinaHTTP(s *Set) {
+func addMakinaHTTP(s table) {
 	s.add("mc_nginx.settings", "**", func(c *call) (any, error) { return c.nginxSettings(), nil })
 	s.add("mc_nginx.vhost_settings", "domain doc_root **", nginxVhost)
 	s.add("mc_circus.settings", "**", func(c *call) (any, error) {

@@ -9,7 +9,7 @@ import (
 
 // addMakinaServices adds the registries of services other than sites: databases, queues and their backups. Names and paths are those of the distribution;
 // the set of keys is from makina-states, mc_states/modules/mc_*.py of the same name.
-func addMakinaServices(s *Set) {
+func addMakinaServices(s table) {
 	s.add("mc_php.fpmpool_settings", "domain doc_root **", fpmPool)
 	s.add("mc_apache.vhost_settings", "domain doc_root **", apacheVhost)
 	s.add("mc_pgsql.settings", "**", func(c *call) (any, error) { return c.pgsqlSettings(), nil })

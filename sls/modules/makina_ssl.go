@@ -17,7 +17,7 @@ import (
 
 // addMakinaSSL adds mc_ssl.ssl_certs: a list of pairs of a certificate and its key, in PEM, for domains. They are self-signed, generated once and kept
 // among the stored passwords; those in the pillar below makina-states.localsettings.ssl.certificates ([certificate, key] by domain) take precedence.
-func addMakinaSSL(s *Set) {
+func addMakinaSSL(s table) {
 	s.put("mc_ssl.ssl_certs", "domains **", false, func(c *call) (any, error) {
 		var domains []string
 		switch v := c.val("domains").(type) {

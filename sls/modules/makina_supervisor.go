@@ -9,7 +9,7 @@ import (
 )
 
 // addMakinaSupervisor adds the registries of supervisord and cron, and the function that turns a program of supervisord into a systemd unit.
-func addMakinaSupervisor(s *Set) {
+func addMakinaSupervisor(s table) {
 	s.add("mc_supervisor.settings", "**", func(c *call) (any, error) { return c.supervisorSettings(), nil })
 	s.add("mc_supervisor.program", "name command **", supervisorProgram)
 	s.add("mc_cron.settings", "**", func(c *call) (any, error) {

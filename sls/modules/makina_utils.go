@@ -14,7 +14,7 @@ import (
 
 // addMakinaUtils adds the small helpers of makina-states that templates call.
 // Source: makina-states, mc_states/modules/mc_utils.py, mc_nodetypes.py, mc_macros.py.
-func addMakinaUtils(s *Set) {
+func addMakinaUtils(s table) {
 	s.add("mc_utils.odict", "instance?", func(c *call) (any, error) {
 		class := py.NewFunc("OrderedDict", orderedDict)
 		if !c.boolean("instance", true) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 
 	"corpus-git/internal/py"
 	"corpus-git/sls/fileroot"
@@ -74,16 +75,22 @@ type function struct {
 	run         func(c *call) (any, error)
 }
 
+// table is all functions by their names.
+type table map[string]*function
+
 // Set contains the functions with their environment: it is the value of salt in templates.
 type Set struct {
 	env   *Env
-	funcs map[string]*function
+	funcs table
 }
 
 // New returns a Set.
-func New(env *Env) *Set {
-	s := &Set{env: env, funcs: map[string]*function{}}
-	for _, add := range []func(*Set){
+func New(env *Env) *Set { return &Set{env: env, funcs: functions()} }
+
+// functions returns the table. It is made once, because that takes longer than compiling a small file, and never changes.
+var functions = sync.OnceValue(func() table {
+	s := table{}
+	for _, add := range []func(table){
 		addPillar, addGrains, addConfig, addDefaults,
 		addCmd, addFileStat, addFileContents, addFileNames, addPkg, addPkgVersions, addCp, addCorpus,
 		addLog, addTest, addEnviron, addSlsutil, addSlsutilFiles, addHashutil, addRandom, addState,
@@ -92,16 +99,16 @@ func New(env *Env) *Set {
 		add(s)
 	}
 	return s
-}
+})
 
 // add registers a function that only reads what cannot change before the step runs. spec is a list of parameter names; an
 // optional one ends in ?, an unsupported one in ~, * accepts more positional and ** more keyword arguments.
-func (s *Set) add(name, spec string, run func(c *call) (any, error)) { s.put(name, spec, false, run) }
+func (s table) add(name, spec string, run func(c *call) (any, error)) { s.put(name, spec, false, run) }
 
 // live registers a function that runs only when the step runs.
-func (s *Set) live(name, spec string, run func(c *call) (any, error)) { s.put(name, spec, true, run) }
+func (s table) live(name, spec string, run func(c *call) (any, error)) { s.put(name, spec, true, run) }
 
-func (s *Set) put(name, spec string, live bool, run func(c *call) (any, error)) {
+func (s table) put(name, spec string, live bool, run func(c *call) (any, error)) {
 	f := &function{name: name, live: live, run: run}
 	for _, p := range strings.Fields(spec) {
 		switch p {
@@ -117,7 +124,7 @@ func (s *Set) put(name, spec string, live bool, run func(c *call) (any, error)) 
 			f.params = append(f.params, p)
 		}
 	}
-	s.funcs[name] = f
+	s[name] = f
 }
 
 // Has reports whether a function exists.

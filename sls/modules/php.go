@@ -9,7 +9,7 @@ import (
 // addPHP adds makina-states' registry of PHP: names, paths and limits. What it has for its own formulas (configs) is
 // omitted. Source: makina-states, mc_states/modules/mc_php.py; the release of PHP and the names of packages are
 // those of the distribution, where makina-states fixes 7.0.
-func addPHP(s *Set) {
+func addPHP(s table) {
 	s.add("mc_php.settings", "**", func(c *call) (any, error) { return c.phpSettings(), nil })
 	s.add("mc_php.get_fpm_socket_name", "project", func(c *call) (any, error) {
 		name, _ := c.phpSettings().GetStr("fpm_socket_name")

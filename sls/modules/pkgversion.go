@@ -6,7 +6,7 @@ import (
 )
 
 // addPkgVersions adds the comparison of versions of packages: -1, 0 or 1. Source: Salt documentation, aptpkg.version_cmp.
-func addPkgVersions(s *Set) {
+func addPkgVersions(s table) {
 	s.add("pkg.version_cmp", "pkg1 pkg2 ignore_epoch? **", func(c *call) (any, error) {
 		a, b := c.str("pkg1", ""), c.str("pkg2", "")
 		if c.boolean("ignore_epoch", false) {

@@ -11,7 +11,7 @@ import (
 
 // addService adds the functions of the module service for one service, through systemctl or
 // service(8). Source: Salt documentation, systemd_service and debian_service execution modules.
-func addService(s *Set) {
+func addService(s table) {
 	for _, verb := range []string{"start", "stop", "restart", "reload", "force_reload", "enable", "disable"} {
 		s.live("service."+verb, "name **", func(c *call) (any, error) { return c.act(verb) })
 	}

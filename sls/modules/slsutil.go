@@ -11,7 +11,7 @@ import (
 )
 
 // addSlsutil adds the functions of the module slsutil that process data.
-func addSlsutil(s *Set) {
+func addSlsutil(s table) {
 	s.add("slsutil.merge", "obj_a obj_b strategy? renderer? merge_lists?", func(c *call) (any, error) {
 		a, ok1 := py.DeepCopy(c.val("obj_a")).(*py.Dict)
 		b, ok2 := c.val("obj_b").(*py.Dict)
@@ -72,7 +72,7 @@ func addSlsutil(s *Set) {
 }
 
 // addSlsutilFiles adds the functions of the module slsutil about the file roots.
-func addSlsutilFiles(s *Set) {
+func addSlsutilFiles(s table) {
 	s.add("slsutil.file_exists", "path saltenv?", func(c *call) (any, error) {
 		_, err := c.Roots.Find(c.str("path", ""))
 		return err == nil, nil

@@ -38,7 +38,7 @@ func (r *recorder) Output(id string, s sls.Stream, line string) {
 }
 
 // input makes an Input for files of salt://; the SLS is app.
-func input(t *testing.T, files map[string]string) *sls.Input {
+func input(t testing.TB, files map[string]string) *sls.Input {
 	t.Helper()
 	fsys := fstest.MapFS{}
 	for n, s := range files {

@@ -1,6 +1,8 @@
 package state
 
 import (
+	"sync"
+
 	"corpus-git/sls/state/account"
 	"corpus-git/sls/state/archive"
 	"corpus-git/sls/state/command"
@@ -16,8 +18,11 @@ import (
 )
 
 // All returns the table of every state function that is built in: this is the only list of
-// families.
-func All() *core.Table {
+// families. It is the same table each time, and nothing changes it.
+func All() *core.Table { return table() }
+
+// table is made once, because that takes longer than compiling a small file.
+var table = sync.OnceValue(func() *core.Table {
 	return core.NewTable(
 		account.States,
 		archive.States,
@@ -31,4 +36,4 @@ func All() *core.Table {
 		service.States,
 		system.States,
 	)
-}
+})
