@@ -2,7 +2,6 @@ package archive
 
 import (
 	"archive/tar"
-	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -16,8 +15,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/klauspost/compress/zstd"
-
+	"corpus-git/archive/frames"
 	"corpus-git/archive/tree"
 	"corpus-git/internal/vfs"
 )
@@ -68,6 +66,8 @@ type packed struct {
 	newer map[string]bool
 	// written files are in the archive's own files, held ones in those that it shares; bytes is the content of the written ones.
 	written, held, bytes int64
+	// large are the large files that were written.
+	large *frames.Known
 }
 
 // packAtOnce writes the live trees to files in the archive's temporary folder, beside what an earlier archive already holds, and reads the
@@ -91,7 +91,7 @@ func (m *making) packAtOnce(ctx context.Context, src vfs.Dir, entries []tree.Ent
 	case err != nil:
 		inc = nil // the earlier archive is damaged: Verify reports it
 	}
-	r := &packer{s: s, ctx: ctx, src: src, entries: entries, reader: tree.NewReader(src, entries, p)}
+	r := &packer{s: s, ctx: ctx, src: src, entries: entries, reader: tree.NewReader(src, entries, p), known: s.recent.large(), made: s.newLarge()}
 	for _, t := range a.Trees {
 		base, err := inc.link(t, a.basePath(t))
 		if err != nil {
@@ -108,7 +108,7 @@ func (m *making) packAtOnce(ctx context.Context, src vfs.Dir, entries []tree.Ent
 		done.Base = base
 		a.Packed.Trees[t] = done
 	}
-	out := &packed{Packed: *a.Packed, written: r.files, bytes: r.bytes}
+	out := &packed{Packed: *a.Packed, written: r.files, bytes: r.bytes, large: r.made}
 	if inc != nil {
 		out.newer = map[string]bool{}
 		for i := range entries { // also those that vanished, which are in no archive
@@ -156,6 +156,8 @@ type packer struct {
 	src     vfs.Dir
 	entries []tree.Entry
 	reader  *tree.Reader
+	// known are large files of the archive before, made those of this one.
+	known, made *frames.Known
 	// What was written.
 	files, bytes int64
 }
@@ -214,18 +216,26 @@ func (r *packer) tree(name, to string, inc *increment) (out PackedTree, err erro
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		var err error
-		proof, err = r.prove(again, to, idx)
+		proof, err = r.prove(again, idx)
 		_ = again.CloseWithError(err) // never fails: io.Pipe
 	})
 	sum := sha256.New()
-	file := &stickyWriter{w: io.MultiWriter(f, sum, copied)}
-	workers := min(r.s.cfg.Workers, 1+int(size>>20)) // each has a buffer of its own
-	err = compressed(file, zstd.SpeedFastest, workers, size, func(enc io.Writer) (err error) {
-		out.Entries, err = r.write(all, enc)
-		return err
-	})
+	file := &stickyWriter{w: io.MultiWriter(f, sum)}
+	z, err := frames.New(file, copied, r.known, r.s.cfg.Workers, size)
+	if err == nil {
+		out.Entries, err = r.write(all, z)
+		if cerr := z.Close(); err == nil {
+			err = cerr
+		}
+		if file.err != nil {
+			err = file.err // the cause, without the text that the layers added
+		}
+	}
 	_ = copied.CloseWithError(err) // never fails: io.Pipe
 	reading.Wait()
+	if err == nil {
+		z.Made(r.made)
+	}
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
@@ -236,11 +246,11 @@ func (r *packer) tree(name, to string, inc *increment) (out PackedTree, err erro
 	return out, err
 }
 
-// prove compares what was written with the entries, each of which is complete when it is written; idx holds them by their paths.
-func (r *packer) prove(in io.Reader, to string, idx map[string]int) (tree.Proof, error) {
+// prove compares what was written, before it was compressed, with the entries, each of which is complete when it is written; idx holds them by their paths.
+func (r *packer) prove(in io.Reader, idx map[string]int) (tree.Proof, error) {
 	v := &prover{m: &tree.Manifest{Entries: r.entries}}
 	seen := map[string]bool{}
-	err := readTarFrom(in, to, nil, func(h *tar.Header, body io.Reader) error {
+	err := eachHeader(in, func(h *tar.Header, body io.Reader) error {
 		name := strings.TrimSuffix(h.Name, "/")
 		i, ok := idx[name]
 		if !ok || seen[name] {
@@ -260,7 +270,7 @@ func (r *packer) prove(in io.Reader, to string, idx map[string]int) (tree.Proof,
 }
 
 // write reads batches with several goroutines, and writes them in their order. It returns how many entries it wrote.
-func (r *packer) write(all []*batch, to io.Writer) (n int64, err error) {
+func (r *packer) write(all []*batch, to *frames.Writer) (n int64, err error) {
 	ctx, stop := context.WithCancel(r.ctx)
 	var readers sync.WaitGroup
 	defer readers.Wait()
@@ -286,8 +296,7 @@ func (r *packer) write(all []*batch, to io.Writer) (n int64, err error) {
 			work <- b
 		}
 	})
-	buffered := bufio.NewWriterSize(to, 256<<10)
-	tw := tar.NewWriter(buffered)
+	tw := tar.NewWriter(to)
 	leaders, first := map[uint32]string{}, map[uint32]int{}
 	for _, b := range all {
 		select {
@@ -298,7 +307,7 @@ func (r *packer) write(all []*batch, to io.Writer) (n int64, err error) {
 		if b.err != nil {
 			return n, b.err
 		}
-		wrote, err := r.add(tw, b, leaders, first)
+		wrote, err := r.add(tw, to, b, leaders, first)
 		if err != nil {
 			return n, err
 		}
@@ -306,7 +315,7 @@ func (r *packer) write(all []*batch, to io.Writer) (n int64, err error) {
 		b.content = nil
 		<-room
 	}
-	return n, errors.Join(tw.Close(), buffered.Flush())
+	return n, tw.Close()
 }
 
 // read reads a batch.
@@ -330,7 +339,7 @@ func (r *packer) read(ctx context.Context, b *batch) error {
 }
 
 // add writes a batch to the tar; leaders and first know the files with several names that it has already.
-func (r *packer) add(tw *tar.Writer, b *batch, leaders map[uint32]string, first map[uint32]int) (n int64, err error) {
+func (r *packer) add(tw *tar.Writer, to *frames.Writer, b *batch, leaders map[uint32]string, first map[uint32]int) (n int64, err error) {
 	for k, i := range b.entries {
 		e := &r.entries[i]
 		if b.follows[k] {
@@ -353,7 +362,7 @@ func (r *packer) add(tw *tar.Writer, b *batch, leaders map[uint32]string, first 
 				first[e.Link] = i
 			}
 		}
-		if err := r.entry(tw, e, b.content[k], leaders); err != nil {
+		if err := r.entry(tw, to, e, b.content[k], leaders); err != nil {
 			return n, err
 		}
 		n++
@@ -362,7 +371,7 @@ func (r *packer) add(tw *tar.Writer, b *batch, leaders map[uint32]string, first 
 }
 
 // entry writes one entry.
-func (r *packer) entry(tw *tar.Writer, e *tree.Entry, c tree.Content, leaders map[uint32]string) error {
+func (r *packer) entry(tw *tar.Writer, to *frames.Writer, e *tree.Entry, c tree.Content, leaders map[uint32]string) error {
 	if uid, _ := r.s.cfg.User(); uid != 0 && slices.ContainsFunc(c.Xattrs, func(x vfs.Xattr) bool { return !strings.HasPrefix(x.Name, "user.") }) {
 		return fmt.Errorf("%w: %q has attributes that only root may set", errNotAtOnce, e.Path)
 	}
@@ -371,6 +380,7 @@ func (r *packer) entry(tw *tar.Writer, e *tree.Entry, c tree.Content, leaders ma
 		err = tw.WriteHeader(h)
 	}
 	if err == nil && h.Typeflag == tar.TypeReg {
+		to.Content(e.Path)
 		_, err = tw.Write(c.Data)
 		r.bytes += int64(len(c.Data))
 	}

@@ -10,6 +10,7 @@ import (
 type Background struct {
 	slot   chan struct{}
 	recent atomic.Int64 // how many entries of manifests the stores keep in memory
+	large  atomic.Int64 // how many bytes of large files
 }
 
 // NewBackground creates a slot.

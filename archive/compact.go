@@ -65,7 +65,7 @@ func (s *Store) Compact(ctx context.Context, p Policy) (Compacted, error) {
 		return out, explain(op, err)
 	}
 	defer over()
-	s.recent.drop(&s.cfg.Background.recent) // the next deployment may be far off
+	s.recent.drop(&s.cfg.Background.recent, &s.cfg.Background.large) // the next deployment may be far off
 	refused := map[string]bool{}
 	for {
 		a, ok, err := s.packable(refused)

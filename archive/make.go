@@ -287,6 +287,9 @@ func (m *making) finish(entries []tree.Entry, stats MakeStats, files *packed) er
 	}
 	tree.AsRead(man.Entries)
 	s.remember(m.tmp, man, newer)
+	if files != nil {
+		s.recent.keepLarge(files.large, &s.cfg.Background.large)
+	}
 	m.rec, m.scan = rec, tree.NewSnapshot(m.begun, man.Entries)
 	if st, err := dst.Lstat("."); err == nil {
 		m.dev = st.Dev

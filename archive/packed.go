@@ -203,22 +203,12 @@ func readTarFrom(r io.Reader, name string, pause func() error, each func(*tar.He
 		}
 		return fmt.Errorf("%w: %s: %w", ErrNotWhole, filepath.Base(name), err)
 	}
-	tr := tar.NewReader(z)
-	for {
-		h, err := tr.Next()
-		if errors.Is(err, io.EOF) {
-			break
+	if err := eachHeader(z, each); err != nil {
+		var de *damageError
+		if errors.As(err, &de) {
+			return damaged(de.error)
 		}
-		if err != nil {
-			return damaged(err)
-		}
-		body := &pausingReader{r: tr}
-		if err := each(h, body); err != nil {
-			if body.err != nil {
-				return damaged(body.err)
-			}
-			return err
-		}
+		return err
 	}
 	if _, err := io.Copy(io.Discard, z); err != nil {
 		return damaged(err)
@@ -227,6 +217,32 @@ func readTarFrom(r io.Reader, name string, pause func() error, each func(*tar.He
 		return err
 	}
 	return nil
+}
+
+// damageError is an error in reading a tar, not one of what its entries are given to.
+type damageError struct{ error }
+
+func (e *damageError) Unwrap() error { return e.error }
+
+// eachHeader reads a tar to its last entry.
+func eachHeader(in io.Reader, each func(*tar.Header, io.Reader) error) error {
+	tr := tar.NewReader(in)
+	for {
+		h, err := tr.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return &damageError{err}
+		}
+		body := &pausingReader{r: tr}
+		if err := each(h, body); err != nil {
+			if body.err != nil {
+				return &damageError{body.err}
+			}
+			return err
+		}
+	}
 }
 
 // pausingReader keeps the error of a reader, and calls a function before each read, which may stop it.

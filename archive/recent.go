@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"corpus-git/archive/frames"
 	"corpus-git/archive/tree"
 )
 
@@ -16,6 +17,9 @@ const (
 	recentEach  = 80_000
 	recentAll   = 100_000
 	recentCount = 3
+	// largeEach and largeAll limit the same for the large files of packed archives: their content, and what it was compressed to.
+	largeEach = 16 << 20
+	largeAll  = 48 << 20
 )
 
 // recent caches the newest manifests, because reading one takes longer than everything else that is done with it. The key is the file, which
@@ -24,6 +28,7 @@ type recent struct {
 	mu      sync.Mutex
 	all     []recentManifest // newest last
 	entries int64
+	files   *frames.Known // the large files of the newest archive that was packed at once
 }
 
 type recentManifest struct {
@@ -75,14 +80,47 @@ func (r *recent) count(x recentManifest, sign int64, total *atomic.Int64) {
 	total.Add(sign * int64(len(x.m.Entries)))
 }
 
-// drop removes all manifests.
-func (r *recent) drop(total *atomic.Int64) {
+// drop removes everything. total and large are those of all stores.
+func (r *recent) drop(total, large *atomic.Int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, x := range r.all {
 		r.count(x, -1, total)
 	}
 	r.all = nil
+	r.replace(nil, large)
+}
+
+// large returns the large files of the newest archive that was packed at once.
+func (r *recent) large() *frames.Known {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.files
+}
+
+// keepLarge replaces them, as long as all stores together keep at most largeAll; total is that of all stores.
+func (r *recent) keepLarge(k *frames.Known, total *atomic.Int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.replace(k, total)
+}
+
+func (r *recent) replace(k *frames.Known, total *atomic.Int64) {
+	total.Add(-r.files.Bytes())
+	r.files = nil
+	if k.Bytes() > 0 && total.Add(k.Bytes()) > largeAll {
+		total.Add(-k.Bytes())
+		return
+	}
+	r.files = k
+}
+
+// newLarge returns what the large files of an archive are added to.
+func (s *Store) newLarge() *frames.Known {
+	if s.cfg.NoSpare {
+		return frames.NewKnown(0)
+	}
+	return frames.NewKnown(largeEach)
 }
 
 // recentManifest is manifest, possibly from memory, for callers that only save work by it. Others share the result, so it must not be changed.

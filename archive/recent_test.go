@@ -114,7 +114,7 @@ func TestNewerPathsAreThoseOfItsOwnFiles(t *testing.T) {
 		w := &compaction{s: s, ctx: context.Background(), front: true}
 		with, err := w.increment(next, entries())
 		require.NoError(t, err)
-		s.recent.drop(&s.cfg.Background.recent)
+		s.recent.drop(&s.cfg.Background.recent, &s.cfg.Background.large)
 		without, err := w.increment(next, entries())
 		require.NoError(t, err)
 		require.Equal(t, without.holds, with.holds)
@@ -124,7 +124,7 @@ func TestNewerPathsAreThoseOfItsOwnFiles(t *testing.T) {
 
 // However many manifests there are, no more entries are kept than the limits allow, and none are counted that are not kept.
 func TestRecentManifestsAreBounded(t *testing.T) {
-	var total atomic.Int64
+	var total, large atomic.Int64
 	one, two, three := &recent{}, &recent{}, &recent{}
 	for i := range uint64(20) {
 		for _, r := range []*recent{one, two, three} {
@@ -137,7 +137,7 @@ func TestRecentManifestsAreBounded(t *testing.T) {
 	}
 	require.Nil(t, one.find(tree.Ident{Ino: 0}, 1).m)
 	for _, r := range []*recent{one, two, three} {
-		r.drop(&total)
+		r.drop(&total, &large)
 		require.Empty(t, r.all)
 	}
 	require.Zero(t, total.Load())

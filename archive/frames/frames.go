@@ -1,0 +1,214 @@
+// Package frames writes zstd streams in parts: frames that are compressed at the same time, each by itself, decompressed again, and compared. One
+// after the other they are one stream (RFC 8878, 3.1), which every reader of zstd takes.
+//
+// A large file of which an earlier stream held most is not compressed again: see Known.
+package frames
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+const (
+	// block is how much of a stream is compressed at once, part the same of a large file: a part is either equal to a known one, or new.
+	block = 1 << 20
+	part  = 64 << 10
+	// Large is the size from which a file is compressed in parts of its own.
+	Large = 2 * part
+)
+
+// ErrNotSame reports that a compressed frame does not contain what was compressed.
+var ErrNotSame = errors.New("decompressed again, it is not the same")
+
+// Writer compresses what is written to it. It belongs to one goroutine.
+type Writer struct {
+	raw  io.Writer
+	pend []byte
+	// known are parts that earlier streams held, made those of this one; name is that of the file whose content is written next.
+	known *Known
+	made  map[string][]*frame
+	name  string
+	todo  chan *frame
+	queue chan *frame
+	work  sync.WaitGroup
+	enc   *zstd.Encoder
+	dec   *zstd.Decoder
+	err   error // of raw, or of the last write to out
+	mu    sync.Mutex
+}
+
+// frame is a part of a stream. done is nil if it was known.
+type frame struct {
+	raw, zst []byte
+	err      error
+	done     chan struct{}
+}
+
+// New returns a Writer to out. What was written goes to raw, too, uncompressed and in order, which may be nil. size is about how much will be
+// written. Close it.
+func New(out, raw io.Writer, known *Known, workers int, size int64) (*Writer, error) {
+	workers = max(1, min(workers, runtime.GOMAXPROCS(0), 1+int(size/part)))
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(block), zstd.WithEncoderConcurrency(workers))
+	if err != nil {
+		return nil, err
+	}
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(workers), zstd.WithDecoderMaxMemory(2*block))
+	if err != nil {
+		return nil, errors.Join(err, enc.Close())
+	}
+	w := &Writer{raw: raw, known: known, made: map[string][]*frame{}, todo: make(chan *frame), queue: make(chan *frame, 2*workers), enc: enc, dec: dec}
+	for range workers {
+		w.work.Go(func() {
+			for f := range w.todo {
+				f.zst, f.err = w.compress(f.raw)
+				close(f.done)
+			}
+		})
+	}
+	w.work.Go(func() { w.drain(out) })
+	return w, nil
+}
+
+// compress returns a frame, which was compared with what it contains.
+func (w *Writer) compress(raw []byte) ([]byte, error) {
+	zst := w.enc.EncodeAll(raw, make([]byte, 0, len(raw)+64))
+	again, err := w.dec.DecodeAll(zst, make([]byte, 0, len(raw)))
+	if err == nil && !bytes.Equal(again, raw) {
+		err = ErrNotSame
+	}
+	if err != nil {
+		return nil, fmt.Errorf("compress: %w", err)
+	}
+	return zst, nil
+}
+
+// drain writes frames in their order.
+func (w *Writer) drain(out io.Writer) {
+	for f := range w.queue {
+		if f.done != nil {
+			<-f.done
+		}
+		if w.failed() != nil {
+			continue
+		}
+		err := f.err
+		if err == nil {
+			_, err = out.Write(f.zst)
+		}
+		w.fail(err)
+	}
+}
+
+func (w *Writer) failed() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+func (w *Writer) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.err = err
+	}
+}
+
+// Content announces that the next Write is the whole content of a file, which the Writer may keep and must not be changed any more.
+func (w *Writer) Content(name string) { w.name = name }
+
+// Write implements io.Writer. Errors may be those of earlier writes.
+func (w *Writer) Write(p []byte) (int, error) {
+	name := w.name
+	w.name = ""
+	if err := w.failed(); err != nil {
+		return 0, err
+	}
+	if name != "" && len(p) >= Large {
+		w.flush()
+		w.content(name, p)
+		return len(p), nil
+	}
+	for rest := p; len(rest) > 0; {
+		if w.pend == nil {
+			w.pend = make([]byte, 0, min(block, max(part, len(rest))))
+		}
+		n := min(block-len(w.pend), len(rest))
+		w.pend, rest = append(w.pend, rest[:n]...), rest[n:]
+		if len(w.pend) == block {
+			w.flush()
+		}
+	}
+	return len(p), nil
+}
+
+// flush ends the frame under way.
+func (w *Writer) flush() {
+	if len(w.pend) > 0 {
+		w.add(w.pend)
+	}
+	w.pend = nil
+}
+
+// add compresses a frame.
+func (w *Writer) add(raw []byte) *frame {
+	f := &frame{raw: raw, done: make(chan struct{})}
+	w.put(f)
+	w.todo <- f
+	return f
+}
+
+// put appends a frame to the stream.
+func (w *Writer) put(f *frame) {
+	if w.raw != nil {
+		if _, err := w.raw.Write(f.raw); err != nil {
+			w.fail(err)
+		}
+	}
+	w.queue <- f
+}
+
+// content writes a large file, of which known parts are not compressed again.
+func (w *Writer) content(name string, p []byte) {
+	var all []*frame
+	for _, x := range w.known.split(name, p) {
+		if x.zst != nil {
+			f := &frame{raw: x.raw, zst: x.zst}
+			w.put(f)
+			all = append(all, f)
+			continue
+		}
+		all = append(all, w.add(x.raw))
+	}
+	w.made[name] = all
+}
+
+// Close ends the stream, and waits until everything was written. It does not close out.
+func (w *Writer) Close() error {
+	w.flush()
+	close(w.todo)
+	close(w.queue)
+	w.work.Wait()
+	w.dec.Close()
+	w.fail(w.enc.Close())
+	return w.failed()
+}
+
+// Made adds to k the large files of the stream, after Close.
+func (w *Writer) Made(k *Known) {
+	if w.failed() != nil {
+		return
+	}
+	for name, all := range w.made {
+		out := make([]piece, len(all))
+		for i, f := range all {
+			out[i] = piece{f.raw, f.zst}
+		}
+		k.add(name, out)
+	}
+}
