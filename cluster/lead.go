@@ -32,6 +32,8 @@ type Leader struct {
 	copying map[string]time.Time
 	// closed means that the database was closed.
 	closed bool
+	// logs are Logs.
+	logs func() []string
 
 	// work has a value when next has something to ship.
 	work chan struct{}
@@ -106,6 +108,13 @@ func (l *Leader) Database(d *sql.DB) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.db = d
+}
+
+// Logs tells which event logs Barrier looks at: written names those that may have changed since its last call, by their paths. Without it, it looks at all logs of a project in which something is in progress.
+func (l *Leader) Logs(written func() []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.logs = written
 }
 
 // Epoch returns the number of this leadership.
@@ -255,6 +264,7 @@ func (l *Leader) batch(scope replica.Scope) (err error) {
 	if l.closed {
 		l.source.Closed()
 	}
+	l.source.Logs(l.logs)
 	l.mu.Unlock()
 	for range attempts {
 		w := &partWriter{ctx: ctx, l: l}

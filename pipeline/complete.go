@@ -36,7 +36,7 @@ func (p *Pipeline) completeRecords(ctx context.Context) error {
 		case ok && e.Kind == event.Verdict:
 			continue
 		}
-		log, err := event.Create(path, p.cfg.Now, p.known.Live(ctx, rec.Deployment, nil))
+		log, err := p.cfg.Logs.Create(path, p.cfg.Now, p.known.Live(ctx, rec.Deployment, nil))
 		if err != nil {
 			errs = append(errs, err)
 			continue

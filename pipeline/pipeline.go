@@ -70,6 +70,8 @@ type Config struct {
 	Deadline time.Duration
 	// StopTimeout is how long, while the server stops, hooks and files of projects may take in a rollback; 0 means 30 seconds.
 	StopTimeout time.Duration
+	// Logs opens the event logs; nil opens them, too.
+	Logs *event.Opened
 	// MaxLogBytes limits the event log of a new deployment (event.Log.Limit); nil sets no limit.
 	MaxLogBytes func() int64
 	// Secrets are the server's own, such as addresses of notifications; nil means none.
@@ -338,7 +340,7 @@ func (p *Pipeline) compare(ctx context.Context, d project.Deployment) error {
 
 // openLog opens the event log of a deployment.
 func (p *Pipeline) openLog(d project.Deployment, hide *redact.Redactor) (*event.Log, error) {
-	log, err := event.Create(p.cfg.State.EventLog(d.Project.String(), string(d.ID)), p.cfg.Now, hide)
+	log, err := p.cfg.Logs.Create(p.cfg.State.EventLog(d.Project.String(), string(d.ID)), p.cfg.Now, hide)
 	if err == nil {
 		log.Limit(p.cfg.MaxLogBytes())
 	}

@@ -19,6 +19,9 @@ type Source struct {
 	wal *wal.Reader
 	// closed means that nobody has the database open any more.
 	closed bool
+	// logs are Logs, and pending those that were named and are not captured yet.
+	logs    func() []string
+	pending map[string]bool
 }
 
 // NewSource returns a source that takes what is there now for known. The database must not be in use, and has no write-ahead log.
@@ -34,6 +37,10 @@ func (s *Source) WAL() *wal.Reader { return s.wal }
 
 // Closed says that the database was closed, which emptied its write-ahead log: the next capture has all of it.
 func (s *Source) Closed() { s.closed = true }
+
+// Logs tells which event logs to look at in a capture that is not of everything: those that written names, by their paths, and those that it named since the last capture that is done. Without it these are
+// all of the projects in the scope, of which there may be many thousands.
+func (s *Source) Logs(written func() []string) { s.logs = written }
 
 // Copied says whether another hub copies the files: until it has ended, each capture has what was changed even if it is as before.
 func (s *Source) Copied(copied bool) { s.t.copied = copied }
@@ -95,7 +102,7 @@ func (c *Capture) Done() {
 	if c.change != nil {
 		c.s.wal.Taken(c.change)
 	}
-	c.s.t.undo = nil
+	c.s.t.undo, c.s.pending = nil, nil
 }
 
 // Undo forgets that it was captured.
@@ -123,14 +130,27 @@ func (s *Source) files(ctx context.Context, scope Scope) error {
 	}); err != nil {
 		return err
 	}
+	logs := s.written(scope)
+	for name := range logs {
+		t.journals[name] = true
+	}
 	names, err := s.projects(scope)
 	if err != nil {
 		return err
 	}
+	there := !scope.All && t.find(events).kids[eventsDir] != nil // before the first deployment there is none
 	for _, name := range names {
-		if !scope.All && t.find(events).kids[eventsDir] != nil { // before the first deployment there is none
-			if err := t.walk(ctx, events+"/"+name, all); err != nil {
+		if there {
+			if err := t.walk(ctx, events+"/"+name, func(at string) (capture, below bool) { return true, logs == nil || at != events+"/"+name }); err != nil {
 				return err
+			}
+			for _, log := range logs[name] {
+				if t.find(events + "/" + name).kids[name] == nil {
+					break // the folder has gone
+				}
+				if err := t.walk(ctx, events+"/"+name+"/"+log, all); err != nil {
+					return err
+				}
 			}
 		}
 		if err := s.project(ctx, name); err != nil {
@@ -138,6 +158,25 @@ func (s *Source) files(ctx context.Context, scope Scope) error {
 		}
 	}
 	return nil
+}
+
+// written returns the names of the event logs to look at, by the project, nil for all.
+func (s *Source) written(scope Scope) map[string][]string {
+	if s.logs == nil || scope.All {
+		return nil
+	}
+	if s.pending == nil {
+		s.pending = map[string]bool{}
+	}
+	for _, p := range s.logs() {
+		s.pending[p] = true
+	}
+	out := map[string][]string{}
+	for p := range s.pending {
+		name := filepath.Base(filepath.Dir(p))
+		out[name] = append(out[name], filepath.Base(p))
+	}
+	return out
 }
 
 // projects returns the names of the projects to capture.

@@ -179,6 +179,9 @@ func (t *tracker) folder(ctx context.Context, name string, st vfs.Stat, parent *
 		t.set(parent, base, fresh)
 		n = fresh
 	}
+	if _, below := want(name); !below {
+		return nil
+	}
 	names, err := t.names(name, n, same)
 	if err != nil {
 		return err

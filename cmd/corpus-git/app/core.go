@@ -254,7 +254,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 		},
 		Root: c.root, State: c.state, DB: c.db, Tools: c.tools, Settings: c.settings, SetEnvironment: c.setEnvironment, May: c.may, Demands: c.demands, Signed: c.signed, ApprovalTime: func() time.Duration { return c.cfg.Load().Require.ApprovalTime }, Audit: c.audit, Underway: c.underway, Now: time.Now,
 		NewID: project.NewID, Deadline: o.cfg.Deadline, Logger: o.log, OnEnd: c.ended, StopUnits: func(ctx context.Context, n project.Name) ([]string, error) { return c.units().Stop(ctx, n) },
-		OnLive: c.wentLive, Converged: func(ctx context.Context, rec project.Record) bool { return c.converge.Ended(ctx, rec) }, Boundary: o.shares(),
+		OnLive: c.wentLive, Converged: func(ctx context.Context, rec project.Record) bool { return c.converge.Ended(ctx, rec) }, Boundary: o.shares(), Logs: o.lead.Logs(),
 		Notify: c.outbox.Add, QueuedAfter: func() time.Duration { return c.cfg.Load().Notify.QueuedAfter },
 		MaxLogBytes: func() int64 { return int64(c.cfg.Load().Limits.MaxLog) }, Secrets: func() []redact.Secret { return c.cfg.Load().Secrets() },
 	})

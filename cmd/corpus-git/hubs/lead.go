@@ -17,6 +17,7 @@ import (
 
 	"corpus-git/cluster"
 	"corpus-git/cluster/relay"
+	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/layout"
 	"corpus-git/project"
@@ -49,6 +50,16 @@ func (l *Lead) Database(d *sql.DB) {
 	if l != nil {
 		l.leader.Database(d)
 	}
+}
+
+// Logs returns what opens the event logs of deployments, so that Share looks at no others; nil without other hubs.
+func (l *Lead) Logs() *event.Opened {
+	if l == nil {
+		return nil
+	}
+	logs := &event.Opened{}
+	l.leader.Logs(logs.Written)
+	return logs
 }
 
 // Share returns when the database, the files of the state and those of the named projects are on the disks of a majority of the hubs as they are now. If this hub no longer leads it does not return:
