@@ -17,7 +17,7 @@ func TestBehindLive(t *testing.T) {
 			nodes[i].Member = web[i]
 		}
 		return &fleet.Progress{
-			Deployment: project.Deployment{Code: code, Pillar: "p"}, State: state, Nodes: nodes, Plan: &fleet.Plan{Stages: []fleet.PlanStage{{Nodes: web}}},
+			Deployment: project.Deployment{Project: "app", Code: code, Pillar: "p"}, State: state, Nodes: nodes, Plan: &fleet.Plan{Stages: []fleet.PlanStage{{Nodes: web}}},
 		}
 	}
 	live, back, failed := fleet.NodeProgress{State: fleet.NodeLive}, fleet.NodeProgress{State: fleet.NodeBack}, fleet.NodeProgress{State: fleet.NodeFailed}
@@ -45,6 +45,9 @@ func TestBehindLive(t *testing.T) {
 		"nothing is live, and one has some": {history: []*fleet.Progress{rollout("one", fleet.Incomplete, live, failed, back)}, want: []fleet.Behind{{"web1", "one"}}},
 		"one is running":                    {history: []*fleet.Progress{rollout("two", fleet.Running, live, missing, back), one}},
 	} {
-		require.Equal(t, c.want, fleet.BehindLive(c.history), name)
+		store, dir := indexOf(t, c.history)
+		got, err := store.Behind(t.Context(), dir, "")
+		require.NoError(t, err)
+		require.Equal(t, c.want, got["app"], name)
 	}
 }

@@ -28,8 +28,19 @@ func TestUses(t *testing.T) {
 		at("2", "app", nil, node("web1", "old", fleet.NodeLive), node("db1", "db", fleet.NodeLive), node("web9", "web", fleet.NodeLive)),
 		at("1", "other", nil, node("web1", "cache", fleet.NodeLive)),
 	}
+	store, dir := indexOf(t, history)
+	for of, node := range map[project.Name]string{"wiki": "db1", "app": "web1"} {
+		require.NoError(t, store.Add(t.Context(), fleet.Node{Name: node, Target: node}))
+		_, err := store.Assign(t.Context(), of, node)
+		require.NoError(t, err)
+	}
+	got, err := store.Uses(t.Context(), dir, "")
+	require.NoError(t, err)
 	require.Equal(t, map[string][]fleet.Use{
 		"web1": {{Project: "app", Roles: []string{"web"}, State: "failed", Deployment: "3"}, {Project: "other", Roles: []string{"cache"}, State: fleet.NodeLive, Deployment: "1"}},
 		"db1":  {{Project: "app", Roles: []string{"db"}, State: fleet.NodeLive, Deployment: "2"}, {Project: "wiki"}},
-	}, fleet.Uses(history, map[project.Name]string{"wiki": "db1", "app": "web1"}))
+	}, got)
+	one, err := store.Uses(t.Context(), dir, "db1")
+	require.NoError(t, err)
+	require.Equal(t, map[string][]fleet.Use{"db1": got["db1"]}, one)
 }

@@ -253,6 +253,11 @@ func writeProgress(f vfs.FS, path string, text []byte) error {
 // History returns the rollouts whose files are in a folder, those of one project or, for "", of all, the newest first. A file that cannot be read is
 // skipped.
 func History(dir string, name project.Name) ([]*Progress, error) {
+	return history(dir, name, func(string) bool { return true })
+}
+
+// history is History of the files with some IDs.
+func history(dir string, name project.Name, some func(id string) bool) ([]*Progress, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -262,7 +267,7 @@ func History(dir string, name project.Name) ([]*Progress, error) {
 	}
 	var out []*Progress
 	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), ".json") || strings.HasPrefix(e.Name(), ".") {
+		if !strings.HasSuffix(e.Name(), ".json") || strings.HasPrefix(e.Name(), ".") || !some(strings.TrimSuffix(e.Name(), ".json")) {
 			continue
 		}
 		p, ok, err := ReadProgress(filepath.Join(dir, e.Name()))

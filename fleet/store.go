@@ -41,15 +41,16 @@ type Node struct {
 // dialsIn replaces the destination of ssh, which can't begin with a colon.
 const dialsIn = ":agent"
 
-// Store is the table of nodes, that of jobs, and that of the leases by which a machine knows which hub may give orders there.
+// Store is the table of nodes, that of jobs, the index of what rollouts have left on nodes, and that of the leases by which a machine knows which hub may give orders there.
 type Store struct {
-	db    *sql.DB
-	batch *db.Batch
+	db     *sql.DB
+	batch  *db.Batch
+	rolled indexed
 }
 
 // Open prepares the table.
 func Open(ctx context.Context, d *sql.DB) (*Store, error) {
-	return &Store{d, db.NewBatch(d)}, db.Migrate(ctx, d, "fleet", []string{
+	return &Store{db: d, batch: db.NewBatch(d)}, db.Migrate(ctx, d, "fleet", []string{
 		`CREATE TABLE nodes (name TEXT PRIMARY KEY, target TEXT NOT NULL, options TEXT NOT NULL, root TEXT NOT NULL, drained INTEGER NOT NULL,
 			added INTEGER NOT NULL, added_by TEXT NOT NULL) WITHOUT ROWID`,
 		`ALTER TABLE nodes ADD COLUMN said TEXT NOT NULL DEFAULT '{}'`,
@@ -58,6 +59,7 @@ func Open(ctx context.Context, d *sql.DB) (*Store, error) {
 			PRIMARY KEY (project, name, revision)) WITHOUT ROWID`,
 		`CREATE TABLE assigned (project TEXT PRIMARY KEY, node TEXT NOT NULL) WITHOUT ROWID`,
 		`ALTER TABLE nodes ADD COLUMN slots INTEGER NOT NULL DEFAULT 0`,
+		standings,
 	})
 }
 

@@ -142,8 +142,20 @@ func (f *Fleet) Pause(_ context.Context, name project.Name, paused bool) (change
 }
 
 // History returns the rollouts of a project, of all for "", the newest first.
-func (f *Fleet) History(_ context.Context, name project.Name) ([]*fleet.Progress, error) {
-	return fleet.History(filepath.Dir(f.State.Rollout("x")), name)
+func (f *Fleet) History(ctx context.Context, name project.Name) ([]*fleet.Progress, error) {
+	return f.Store.History(ctx, f.rollouts(), name)
+}
+
+func (f *Fleet) rollouts() string { return filepath.Dir(f.State.Rollout("x")) }
+
+// Uses returns the projects of a node, of each for "", by the names of the nodes.
+func (f *Fleet) Uses(ctx context.Context, node string) (map[string][]fleet.Use, error) {
+	return f.Store.Uses(ctx, f.rollouts(), node)
+}
+
+// Behind returns the nodes of a project, of all for "", that have another release than the live one.
+func (f *Fleet) Behind(ctx context.Context, of project.Name) (map[project.Name][]fleet.Behind, error) {
+	return f.Store.Behind(ctx, f.rollouts(), of)
 }
 
 // machines implements fleet.Nodes for one rollout: a connection to each node, kept until Close.

@@ -10,13 +10,13 @@ import (
 	"corpus-git/project/status"
 )
 
-// Histories reads the rollouts of a project, those of all for "", the newest first.
-type Histories interface {
-	History(ctx context.Context, name project.Name) ([]*fleet.Progress, error)
+// Lagging finds the nodes of a project, of all for "", that have another release than the live one.
+type Lagging interface {
+	Behind(ctx context.Context, of project.Name) (map[project.Name][]fleet.Behind, error)
 }
 
-// Behind adds to reports the nodes on which another release is live. The rollouts are read once for all.
-func Behind(ctx context.Context, f Histories, reports []status.Report) error {
+// Behind adds to reports the nodes on which another release is live.
+func Behind(ctx context.Context, f Lagging, reports []status.Report) error {
 	if f == nil {
 		return nil
 	}
@@ -24,16 +24,12 @@ func Behind(ctx context.Context, f Histories, reports []status.Report) error {
 	if len(reports) == 1 {
 		of = reports[0].Project.Name
 	}
-	all, err := f.History(ctx, of)
+	all, err := f.Behind(ctx, of)
 	if err != nil {
 		return err
 	}
-	by := map[project.Name][]*fleet.Progress{}
-	for _, p := range all {
-		by[p.Deployment.Project] = append(by[p.Deployment.Project], p)
-	}
 	for i, r := range reports {
-		for _, b := range fleet.BehindLive(by[r.Project.Name]) {
+		for _, b := range all[r.Project.Name] {
 			reports[i].Behind = append(reports[i].Behind, status.NodeBehind{Node: b.Node, Release: b.Release})
 		}
 	}

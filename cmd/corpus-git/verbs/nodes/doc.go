@@ -30,8 +30,10 @@ type Fleet interface {
 	Assign(ctx context.Context, of project.Name, node string) (changed bool, err error)
 	// History returns the rollouts of a project, of all for "", the newest first.
 	History(ctx context.Context, name project.Name) ([]*fleet.Progress, error)
-	// Assignments returns the nodes that projects are assigned to.
-	Assignments(ctx context.Context) (map[project.Name]string, error)
+	// Uses returns the projects of a node, of each for "", by the names of the nodes.
+	Uses(ctx context.Context, node string) (map[string][]fleet.Use, error)
+	// Behind returns the nodes of a project, of all for "", that have another release than the live one.
+	Behind(ctx context.Context, of project.Name) (map[project.Name][]fleet.Behind, error)
 	// Connected reports whether a node's agent is connected.
 	Connected(name string) bool
 	// Announce says which process of a node's agent is at the other end of a connection: see machines.Fleet.

@@ -12,15 +12,15 @@ import (
 
 // inventory returns the documents of nodes, with their projects.
 func inventory(s Session, list []fleet.Node) ([]status.Node, error) {
-	history, err := s.Fleet.History(s.Context, "")
+	node := ""
+	if len(list) == 1 {
+		node = list[0].Name
+	}
+	uses, err := s.Fleet.Uses(s.Context, node)
 	if err != nil {
 		return nil, err
 	}
-	assigned, err := s.Fleet.Assignments(s.Context)
-	if err != nil {
-		return nil, err
-	}
-	uses, there := fleet.Uses(history, assigned), map[project.Name]bool{}
+	there := map[project.Name]bool{}
 	out := make([]status.Node, len(list))
 	for i, n := range list {
 		d := status.Node{
