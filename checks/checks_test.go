@@ -11,6 +11,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -182,6 +183,30 @@ func TestNoAnswer(t *testing.T) {
 	assert.False(t, r.Good)
 	assert.Equal(t, "no answer within 50ms", r.Reason)
 	assert.True(t, ask(t, once(project.CheckTCP, l.Addr().String())).Good)
+}
+
+// A server that answers, and whose body never ends, is not one that gives no answer.
+func TestBodyWithoutEnd(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/busy" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		_, _ = io.WriteString(w, "data: x\n")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	defer srv.Close()
+	for path, want := range map[string]string{
+		"/":     "status 200 OK, and the body did not end within 300ms",
+		"/busy": "status 503 Service Unavailable, wanted 2xx",
+	} {
+		c := once(project.CheckHTTP, srv.URL+path)
+		c.Timeout = 300 * time.Millisecond
+		r := ask(t, c)
+		assert.False(t, r.Good)
+		assert.Equal(t, want, r.Reason)
+		assert.Contains(t, r.Answer, "data: x")
+	}
 }
 
 func TestSockets(t *testing.T) {

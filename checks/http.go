@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"corpus-git/internal/quantity"
 	"corpus-git/internal/vfs"
 	"corpus-git/project"
 )
@@ -65,10 +66,15 @@ func (r Runner) askHTTP(ctx context.Context, c project.Check) ([]byte, error) {
 	defer resp.Body.Close()
 	content, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	answer := append([]byte(resp.Proto+" "+resp.Status+"\n"), content...)
-	if err != nil {
+	switch wrong := r.compareStatus(h, resp); {
+	case wrong != nil:
+		return answer, wrong
+	case ctx.Err() == context.DeadlineExceeded:
+		return answer, wrongf("status %s, and the body did not end within %s", resp.Status, quantity.FormatDuration(c.Timeout))
+	case err != nil:
 		return answer, err
 	}
-	return answer, r.compareAnswer(h, resp, content)
+	return answer, r.compareContent(h, content)
 }
 
 // maxRedirects is how many redirects are followed.
@@ -94,8 +100,8 @@ func onlyTo(h project.HTTPCheck, first *url.URL) func(*http.Request, []*http.Req
 	}
 }
 
-// compareAnswer compares an answer with the expected one.
-func (r Runner) compareAnswer(h project.HTTPCheck, resp *http.Response, content []byte) error {
+// compareStatus compares the status of an answer with the expected ones.
+func (r Runner) compareStatus(h project.HTTPCheck, resp *http.Response) error {
 	good := false
 	for _, s := range h.Status {
 		good = good || resp.StatusCode >= s.First && resp.StatusCode <= s.Last
@@ -107,6 +113,11 @@ func (r Runner) compareAnswer(h project.HTTPCheck, resp *http.Response, content 
 		}
 		return wrongf("status %s%s, wanted %s", resp.Status, to, wantedStatus(h.Status))
 	}
+	return nil
+}
+
+// compareContent compares the body of an answer with the expected one.
+func (r Runner) compareContent(h project.HTTPCheck, content []byte) error {
 	if h.Contains != "" && !bytes.Contains(content, []byte(h.Contains)) {
 		return wrongf("the body does not contain %s", strconv.Quote(h.Contains))
 	}

@@ -26,12 +26,12 @@ func wrongf(format string, args ...any) error { return wrong(fmt.Sprintf(format,
 
 // reason formats an error in one line, without what Go adds to errors of the system.
 func (r Runner) reason(ctx context.Context, c project.Check, err error) string {
-	if ctx.Err() == context.DeadlineExceeded {
-		return "no answer within " + quantity.FormatDuration(c.Timeout)
-	}
 	var w wrong
 	if errors.As(err, &w) {
 		return string(w)
+	}
+	if ctx.Err() == context.DeadlineExceeded {
+		return "no answer within " + quantity.FormatDuration(c.Timeout)
 	}
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -63,7 +63,8 @@ func (r Runner) reason(ctx context.Context, c project.Check, err error) string {
 	if errors.As(err, &cert) {
 		return "the certificate is not valid: " + strings.TrimPrefix(cert.Err.Error(), "x509: ")
 	}
-	line, _, _ := strings.Cut(r.hidden(err.Error()), "\n")
+	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "net/http: "), "HTTP/1.x transport connection broken: ")
+	line, _, _ := strings.Cut(r.hidden(strings.TrimPrefix(text, "net/http: ")), "\n")
 	return line
 }
 

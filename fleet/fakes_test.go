@@ -31,6 +31,8 @@ type machines struct {
 	saw     map[string]string // the exports that each node was given
 	// unreachable are nodes whose checks cannot be asked so many times.
 	unreachable map[string]int
+	// hangs is a node that accepts requests for its checks and does not respond.
+	hangs string
 }
 
 func (m *machines) ask(what string) {
@@ -103,7 +105,11 @@ func (m *machines) Back(_ context.Context, n fleet.Node, _ fleet.Order) (string,
 	return "is old again", nil
 }
 
-func (m *machines) Check(_ context.Context, n fleet.Node, _ fleet.Order) (string, error) {
+func (m *machines) Check(ctx context.Context, n fleet.Node, _ fleet.Order) (string, error) {
+	if n.Name == m.hangs {
+		<-ctx.Done()
+		return "", context.Cause(ctx)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.unreachable[n.Name] > 0 {
@@ -132,11 +138,11 @@ type hub struct {
 	in    func(task string)
 }
 
-func (h *hub) Ask(_ context.Context, w fleet.Wait) (string, error) {
+func (h *hub) Ask(_ context.Context, w fleet.Wait, _ time.Duration) (string, error) {
 	h.m.ask("wait " + w.String())
 	if h.lacks > 0 {
 		h.lacks--
-		return "connection refused", nil
+		return "connection refused\nwhat it said", nil
 	}
 	return "", nil
 }

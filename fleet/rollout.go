@@ -76,8 +76,9 @@ type Nodes interface {
 
 // Hub is the machine that deploys to the nodes.
 type Hub interface {
-	// Ask checks once for what is waited for; reason says what is missing; "" means that it is available. It is not called for checks.
-	Ask(ctx context.Context, w Wait) (reason string, err error)
+	// Ask checks once for what is waited for, and takes no longer than within; reason says in its first line what is missing, and further lines are what was answered; "" means that it is
+	// available. It is not called for checks.
+	Ask(ctx context.Context, w Wait, within time.Duration) (reason string, err error)
 	// Step runs a task of the project. It may be run again after a crash.
 	Step(ctx context.Context, task string, b Batch) error
 }
@@ -341,11 +342,15 @@ func (r *Rollout) Fetch(ctx context.Context) error {
 	}
 	var lines, names, reasons []string
 	said := "" // the last hint: many nodes have the same
+	kind := fault.Busy
 	for i, err := range errs {
 		if err == nil {
 			continue
 		}
 		names, reasons = append(names, all[i].Name), append(reasons, all[i].Name+": "+err.Error())
+		if fault.KindOf(err) != fault.Busy {
+			kind = fault.Refused
+		}
 		lines = append(lines, reasons[len(reasons)-1])
 		if hint := fault.HintOf(err); hint != "" && hint != said {
 			lines, said = append(lines, "  hint: "+hint), hint
@@ -357,7 +362,7 @@ func (r *Rollout) Fetch(ctx context.Context) error {
 			return err
 		}
 		r.Emit(event.Event{Kind: event.Failure, Status: event.Bad, Procedure: Procedure, Text: fmt.Sprintf("%d of %d nodes are not ready", len(names), total), Lines: lines})
-		return fault.New(fault.Refused, "", "%d of %d nodes are not ready", len(names), total).
+		return fault.New(kind, "", "%d of %d nodes are not ready", len(names), total).
 			WithHint("leave them out with  -o allow-missing  or  --allow-missing ; a node for longer with  corpus-git node drain NAME")
 	}
 	if err := r.leaderMissing(names); err != nil {

@@ -96,6 +96,17 @@ func TestRolloutNeedsEveryNode(t *testing.T) {
 	require.Contains(t, m.asked, "back web1", "it need not wait any more")
 	require.NotContains(t, m.asked, "back web3")
 
+	// Unreachable nodes alone: the same may succeed later.
+	away := fault.New(fault.Busy, "", "no route")
+	for err, want := range map[error]fault.Kind{nil: fault.Busy, old: fault.Refused} {
+		fetch := map[string]error{"web3": away, "web5": away}
+		if err != nil {
+			fetch["web1"] = err
+		}
+		r, _ = rollout(t, p, k, &machines{fetch: fetch})
+		require.Equal(t, want, fault.KindOf(r.Fetch(t.Context())))
+	}
+
 	m = &machines{fetch: map[string]error{"web1": old, "web3": errors.New("no route")}}
 	r, told = rollout(t, p, k, m)
 	r.AllowMissing = true
@@ -238,8 +249,20 @@ func TestWaits(t *testing.T) {
 	m = &machines{}
 	r, _ = rollout(t, p, k, m)
 	r.Hub.(*hub).lacks = 1 << 20
-	require.ErrorContains(t, deploy(t, r), "stage w: waited 5ms for command test -e x")
+	require.ErrorContains(t, deploy(t, r), "stage w: waited 5ms for command test -e x: connection refused")
 	require.Empty(t, m.live)
+}
+
+// A node that hangs while its checks are asked for is named when the wait has ended; the wait does not hang with it.
+func TestWaitForANodeThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, k := plan(t, webs, "stages:\n- {name: d, roles: [db]}\n- {name: w, wait_for: [{checks: green, for: 30s}]}")
+		r, told := rollout(t, p, k, &machines{hangs: "db1"})
+		begun := time.Now()
+		require.ErrorContains(t, deploy(t, r), "stage w: waited 30s for checks green: db1: no answer within 30s")
+		require.Less(t, time.Since(begun), 31*time.Second)
+		require.Contains(t, strings.Join(*told, "\n"), "db1: no answer within 30s")
+	})
 }
 
 func TestSettle(t *testing.T) {

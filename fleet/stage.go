@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
 	"corpus-git/project"
 )
@@ -95,7 +97,7 @@ func (r *Rollout) await(ctx context.Context, s PlanStage, w Wait) error {
 	begun, goes := r.Now(), func() {}
 	defer func() { goes() }()
 	for n := 0; ; n++ {
-		reason, err := r.ask(ctx, w)
+		reason, err := r.ask(ctx, w, max(limit-r.Now().Sub(begun), leastAsk))
 		if cause := context.Cause(ctx); cause != nil {
 			return cause
 		}
@@ -110,15 +112,17 @@ func (r *Rollout) await(ctx context.Context, s PlanStage, w Wait) error {
 			return nil
 		}
 		if took >= limit {
-			r.Emit(event.Event{Kind: event.Failure, Status: event.Bad, Procedure: Procedure, Text: fmt.Sprintf("stage %s waited %s for %s", s.Name, limit, w), Lines: []string{reason}})
-			return &Failure{Stage: s.Name, Reason: fmt.Sprintf("waited %s for %s", limit, w)}
+			why, _, _ := strings.Cut(reason, "\n")
+			r.Emit(event.Event{Kind: event.Failure, Status: event.Bad, Procedure: Procedure, Text: fmt.Sprintf("stage %s waited %s for %s", s.Name, limit, w), Lines: strings.Split(reason, "\n")})
+			return &Failure{Stage: s.Name, Reason: fmt.Sprintf("waited %s for %s: %s", limit, w, why)}
 		}
 		if n == 0 {
 			if goes, err = r.rests(); err != nil {
 				goes = func() {}
 				return err
 			}
-			r.Emit(event.Event{Kind: event.Note, Text: fmt.Sprintf("waiting for %s: %s", w, reason)})
+			lines := strings.Split(reason, "\n")
+			r.Emit(event.Event{Kind: event.Note, Text: fmt.Sprintf("waiting for %s: %s", w, lines[0]), Lines: lines[1:]})
 		}
 		select {
 		case <-time.After(min(every, limit-took)):
@@ -127,10 +131,13 @@ func (r *Rollout) await(ctx context.Context, s PlanStage, w Wait) error {
 	}
 }
 
+// leastAsk is how long the last try may take, even if the wait has ended meanwhile.
+const leastAsk = time.Second
+
 // ask checks once.
-func (r *Rollout) ask(ctx context.Context, w Wait) (string, error) {
+func (r *Rollout) ask(ctx context.Context, w Wait, within time.Duration) (string, error) {
 	if w.Checks == "" {
-		return r.Hub.Ask(ctx, w)
+		return r.Hub.Ask(ctx, w, within)
 	}
 	var live []Member
 	for _, m := range r.Plan.Nodes() {
@@ -139,6 +146,9 @@ func (r *Rollout) ask(ctx context.Context, w Wait) (string, error) {
 		}
 	}
 	reasons, errs := make([]string, len(live)), make([]error, len(live))
+	within = max(within, checksEvery)
+	ctx, end := context.WithTimeoutCause(ctx, within, fault.New(fault.Busy, "", "no answer within %s", within.Round(time.Second))) // a node may hang
+	defer end()
 	together(len(live), maxAtOnce, func(i int) {
 		reasons[i], errs[i] = r.Nodes.Check(ctx, r.known(live[i].Name), r.order(live[i]))
 		if reasons[i] != "" {

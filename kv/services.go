@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"regexp"
+	"strings"
 	"time"
 
 	"corpus-git/internal/fault"
@@ -49,4 +50,14 @@ func (s *Store) Register(ctx context.Context, instance string, services map[stri
 		}
 	}
 	return nil
+}
+
+// checkService refuses a value of an instance that no step could read: each reader of the service would fail.
+func checkService(key, value string) error {
+	var doc map[string]any
+	if rest, ok := strings.CutPrefix(key, Services); !ok || strings.Count(rest, "/") != 1 || json.Unmarshal([]byte(value), &doc) == nil && doc != nil {
+		return nil
+	}
+	return fault.New(fault.Usage, "kv set", "the value of %s is not a JSON object, as those of services are", key).
+		WithHint(`such as  '{"address": "10.0.0.1", "port": 5432}' ; over ssh quote it twice`)
 }

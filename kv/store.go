@@ -82,13 +82,17 @@ type Put struct {
 	By    string
 }
 
-// Set sets a key and returns its revision: the old one if it already has that value. A revision other than Put.If is fault.Refused. Durable on return.
+// Set sets a key and returns its revision: the old one if it already has that value. A revision other than Put.If is fault.Refused, an instance of a service that is no JSON object
+// fault.Usage. Durable on return.
 func (s *Store) Set(ctx context.Context, p Put) (revision int64, err error) {
 	if err := CheckKey(p.Key); err != nil {
 		return 0, err
 	}
 	if len(p.Value) > MaxValue {
 		return 0, fault.New(fault.Usage, "kv set", "the value of %s is longer than %d bytes", p.Key, MaxValue)
+	}
+	if err := checkService(p.Key, p.Value); err != nil {
+		return 0, err
 	}
 	if p.Lease != 0 && (p.Lease < MinLease || p.Lease > MaxLease) {
 		return 0, fault.New(fault.Usage, "kv set", "a lease lasts from %s to %s", MinLease, MaxLease)

@@ -60,14 +60,18 @@ func TestStore(t *testing.T) {
 	require.EqualValues(t, 3, set(kv.Put{Key: "shared/b", Value: "1", If: &two}), "a new revision where one was asked for")
 	_, err := s.Set(ctx, kv.Put{Key: "shared/none", If: &two})
 	require.Equal(t, fault.Refused, fault.KindOf(err))
+	for _, bad := range []string{"", "10.0.0.1:80", `["a"]`, "null", `{"a": 1`} {
+		_, err := s.Set(ctx, kv.Put{Key: "services/web/n1", Value: bad})
+		require.Equal(t, fault.Usage, fault.KindOf(err), bad)
+	}
 	for _, bad := range []string{"", "a", "/a", "a/", "a//b", "a/../b", "a/.b", "a b/c", "a/\x00", "a/%"} {
 		require.Error(t, kv.CheckKey(bad), bad)
 	}
 
 	// A lease that is not renewed ends; a renewal is not a change.
-	require.EqualValues(t, 4, set(kv.Put{Key: "services/web/n1", Value: "x", Lease: 10 * time.Second}))
+	require.EqualValues(t, 4, set(kv.Put{Key: "services/web/n1", Value: "{}", Lease: 10 * time.Second}))
 	c.add(8 * time.Second)
-	require.EqualValues(t, 4, set(kv.Put{Key: "services/web/n1", Value: "x", Lease: 10 * time.Second}))
+	require.EqualValues(t, 4, set(kv.Put{Key: "services/web/n1", Value: "{}", Lease: 10 * time.Second}))
 	c.add(8 * time.Second)
 	due, err := s.Expire(ctx)
 	require.NoError(t, err)
@@ -81,7 +85,7 @@ func TestStore(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, due)
 	<-changed
-	require.EqualValues(t, 6, set(kv.Put{Key: "services/web/n1", Value: "x"}), "the deletion had a revision")
+	require.EqualValues(t, 6, set(kv.Put{Key: "services/web/n1", Value: "{}"}), "the deletion had a revision")
 
 	// Across a restart: a watcher that was disconnected is notified of deleted keys.
 	require.NoError(t, s.Delete(ctx, "shared/a", nil))
@@ -100,7 +104,7 @@ func TestStore(t *testing.T) {
 	require.EqualValues(t, 3, all[0].Revision)
 	seen, err := s.Visible(ctx, "app")
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{"shared/b": "1", "services/web/n1": "x"}, seen)
+	require.Equal(t, map[string]string{"shared/b": "1", "services/web/n1": "{}"}, seen)
 }
 
 // Of many callers that create a key one succeeds, and of many that change a revision one does.

@@ -36,7 +36,8 @@ func (dep *deployment) fail(ctx context.Context, name string, cause error) {
 		}
 		if name == procedures.NameNodes {
 			dep.undoRollout(ctx, false)
-			if fault.KindOf(cause) == fault.Refused {
+			_, stopped := endedBy(cause)
+			if kind := fault.KindOf(cause); !stopped && (kind == fault.Refused || kind == fault.Busy) {
 				dep.res.State, dep.res.Reason = project.Refused, texts.Short(cause)
 			}
 		}

@@ -127,22 +127,26 @@ func (e *Env) closeRollout() {
 // hub implements fleet.Hub for the deployment.
 type hub struct{ e *Env }
 
-// askLimit limits the duration of one check of a wait.
+// askLimit limits the duration of one try of a wait.
 const askLimit = 10 * time.Second
 
 // Ask implements fleet.Hub.
-func (h hub) Ask(ctx context.Context, w fleet.Wait) (string, error) {
+func (h hub) Ask(ctx context.Context, w fleet.Wait, within time.Duration) (string, error) {
 	if w.Key != "" {
 		return h.e.Tools.Keys.Unmet(ctx, h.e.Deployment.Project, h.e.Prepared.nodes, w.Key, w.Is)
 	}
 	c := w.Probe()
-	c.Name, c.Attempts, c.Timeout = "wait_for", 1, askLimit
+	c.Name, c.Attempts, c.Timeout = "wait_for", 1, min(askLimit, within).Round(100*time.Millisecond)
 	run := checks.Runner{Command: h.e.askByCommand, Hide: h.e.Hide}
 	results, err := run.Run(ctx, []project.Check{c})
 	if err != nil || len(results) != 1 || results[0].Good {
 		return "", err
 	}
-	return h.e.Hide(results[0].Reason), nil
+	reason := results[0].Reason
+	if c.Kind == project.CheckCommand { // what it says is why; the body of an answer of HTTP is not
+		reason = strings.Join(append([]string{reason}, results[0].Answer...), "\n")
+	}
+	return h.e.Hide(reason), nil
 }
 
 // Step implements fleet.Hub: the task sees its context as data.rollout.

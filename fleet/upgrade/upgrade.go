@@ -2,6 +2,7 @@ package upgrade
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -49,6 +50,10 @@ type Programs struct {
 	FS  vfs.FS
 	// Own is the SHA-256 of the program that runs.
 	Own string
+	// startLimit replaces the constant of that name; 0 means that.
+	startLimit time.Duration
+	// why says why the last trial failed, also if that could not be recorded.
+	why string
 }
 
 // Open reads which program this process is.
@@ -110,21 +115,27 @@ func (p *Programs) Chosen() (path string, err error) {
 	}
 	switch {
 	case n.State == trying && n.Replaces == p.Own:
-		return "", p.fail(n, "the machine, or the agent, was stopped during the trial")
+		p.fail(n, "the machine, or the agent, was stopped during the trial")
+		return "", nil
 	case n.State != good || n.Replaces != p.Own || n.Program == p.Own:
 		return "", nil
 	}
 	switch sum, err := digest(p.path(n.Program)); {
 	case err != nil:
-		return "", p.fail(n, err.Error())
+		p.fail(n, err.Error())
+		return "", nil
 	case sum != n.Program: // it would not start, or worse
-		return "", p.fail(n, "the file of the program that was sent is damaged")
+		p.fail(n, "the file of the program that was sent is damaged")
+		return "", nil
 	}
 	return p.path(n.Program), nil
 }
 
 // Failed says why the last program that was sent was not kept, "" if it was.
 func (p *Programs) Failed() string {
+	if p.why != "" {
+		return p.why
+	}
 	n, err := p.read()
 	if err != nil || n.State != failed || n.Replaces != p.Own {
 		return ""
@@ -132,9 +143,14 @@ func (p *Programs) Failed() string {
 	return n.Reason
 }
 
-func (p *Programs) fail(n Note, reason string) error {
+// fail records that a trial failed. If that cannot be written, as on a full disk, this program runs nevertheless: the note still says trying, which the next start
+// takes for a failure, too.
+func (p *Programs) fail(n Note, reason string) {
 	n.State, n.Reason = failed, reason
-	return p.write(n)
+	if err := p.write(n); err != nil {
+		reason += "; and this was not recorded: " + err.Error()
+	}
+	p.why = reason
 }
 
 // Confirm records that this program has reached the hub, if it is on trial. Durable on return.
@@ -147,8 +163,12 @@ func (p *Programs) Confirm() error {
 	return p.write(n)
 }
 
-// startLimit is how long a program that was sent may take to say its version.
-const startLimit = 20 * time.Second
+const (
+	// startLimit is how long a program that was sent may take to say its version.
+	startLimit = 20 * time.Second
+	// newPrefix begins the names of folders that Take writes.
+	newPrefix = ".new-"
+)
 
 // Take stores a program that a hub sends, and records that it is to be tried. It is run once, to print its version: one that fails to is
 // fault.Refused. Durable on return.
@@ -156,7 +176,10 @@ func (p *Programs) Take(ctx context.Context, in *bufio.Reader, trusted func(ssh.
 	if err := os.MkdirAll(p.Dir, 0o700); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp(p.Dir, ".new-")
+	if err := p.sweep(); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(p.Dir, newPrefix)
 	if err != nil {
 		return err
 	}
@@ -170,15 +193,15 @@ func (p *Programs) Take(ctx context.Context, in *bufio.Reader, trusted func(ssh.
 	if err == nil {
 		err = f.Sync()
 	}
-	if err := errors.Join(err, f.Close()); err != nil {
+	if err := errors.Join(err, f.Close()); vfs.IsFull(err) {
+		return fault.New(fault.Busy, "", "the disk is full: %w", err).WithHint("free some space there, and try again")
+	} else if err != nil {
 		return err
 	}
 	if m.SHA256 == p.Own {
 		return fault.New(fault.Refused, "", "it runs this program already")
 	}
-	ctx, end := context.WithTimeout(ctx, startLimit)
-	defer end()
-	if said, err := version(ctx, file); err != nil {
+	if said, err := p.version(ctx, file); err != nil {
 		return fault.New(fault.Refused, "", "the program does not run here: %w %s", err, printable.Text(printable.Shorten(said, 200)))
 	}
 	if err := errors.Join(vfs.SyncDir(p.FS, dir), p.clear(m.SHA256)); err != nil {
@@ -193,16 +216,46 @@ func (p *Programs) Take(ctx context.Context, in *bufio.Reader, trusted func(ssh.
 	return p.write(Note{Program: m.SHA256, Replaces: p.Own, State: trying})
 }
 
-// version runs a program to say its version.
-func version(ctx context.Context, file string) (string, error) {
+// version runs a program to say its version. What it has started ends with it.
+func (p *Programs) version(ctx context.Context, file string) (string, error) {
+	limit := cmp.Or(p.startLimit, startLimit)
+	ctx, end := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it did not print its version within %s", limit))
+	defer end()
 	for {
-		out, err := exec.CommandContext(ctx, file, "version").CombinedOutput()
+		c := exec.CommandContext(ctx, file, "version")
+		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
+		c.WaitDelay = time.Second
+		out, err := c.CombinedOutput()
 		if errors.Is(err, syscall.ETXTBSY) && ctx.Err() == nil { // another goroutine was starting a command while the file was open: see golang/go issue 22315
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}
+		var at *fs.PathError
+		switch {
+		case ctx.Err() != nil:
+			err = context.Cause(ctx)
+		case errors.As(err, &at): // the path is that of a temporary copy
+			err = at.Err
+		}
 		return strings.TrimSpace(string(out)), err
 	}
+}
+
+// sweep removes what interrupted calls of Take have left.
+func (p *Programs) sweep() error {
+	entries, err := os.ReadDir(p.Dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), newPrefix) {
+			if err := os.RemoveAll(filepath.Join(p.Dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // clear removes all unneeded programs.
@@ -264,7 +317,8 @@ func (p *Programs) Try(t Trial) (came bool, end error) {
 		}
 	}()
 	if err := <-started; err != nil {
-		return false, p.fail(n, err.Error())
+		p.fail(n, err.Error())
+		return false, nil
 	}
 	late := time.NewTimer(t.Timeout)
 	defer late.Stop()
@@ -275,15 +329,17 @@ func (p *Programs) Try(t Trial) (came bool, end error) {
 		select {
 		case err := <-ended:
 			if stopped && !came {
-				return false, errors.Join(ErrStopped, p.fail(n, "the agent was stopped during the trial"))
+				p.fail(n, "the agent was stopped during the trial")
+				return false, ErrStopped
 			}
 			if now, rerr := p.read(); rerr == nil && now.State == good {
 				return true, err
 			}
 			if reason == "" {
-				reason = fmt.Sprintf("it ended before it reached the hub: %v", err)
+				reason = "it ended before it reached the hub: " + c.ProcessState.String()
 			}
-			return false, p.fail(n, reason)
+			p.fail(n, reason)
+			return false, nil
 		case sig := <-t.Signals:
 			stopped = true
 			_ = c.Process.Signal(sig)

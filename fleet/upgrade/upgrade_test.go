@@ -7,8 +7,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -103,6 +105,7 @@ func TestTry(t *testing.T) {
 		err    error
 	}{
 		"it comes back":      {body: `sed -i s/trying/good/ "$NOTE"; sleep 0.3; exit 7`, came: true},
+		"it ends well":       {body: "exit 0", failed: "it ended before it reached the hub: exit status 0"},
 		"it ends":            {body: "exit 3", failed: "it ended before it reached the hub: exit status 3"},
 		"it hangs":           {body: "exec sleep 600", failed: "it did not reach the hub within 500ms"},
 		"the agent is ended": {body: "exec sleep 600", stop: true, failed: "stopped during the trial", err: ErrStopped},
@@ -136,6 +139,47 @@ func TestTry(t *testing.T) {
 			require.Empty(t, path)
 		})
 	}
+}
+
+// A program that hangs when it is asked for its version is ended, with what it has started; and what a killed agent has left of an earlier one is removed.
+func TestVersionHangs(t *testing.T) {
+	p := programs(t)
+	p.startLimit = 200 * time.Millisecond
+	left := filepath.Join(p.Dir, newPrefix+"1")
+	require.NoError(t, os.MkdirAll(left, 0o700))
+	pid := filepath.Join(t.TempDir(), "pid")
+	in := sent(t, "#!/bin/sh\nsleep 600 & echo $! > "+pid+"; wait\n", signer(t))
+	require.ErrorContains(t, p.Take(t.Context(), bufio.NewReader(bytes.NewReader(in)), bundle.Anybody), "the program does not run here: it did not print its version within 200ms")
+	require.NoDirExists(t, left)
+	text, err := os.ReadFile(pid)
+	require.NoError(t, err)
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n))
+		return err != nil || strings.Contains(string(stat), ") Z ") // nobody may have reaped it
+	}, 10*time.Second, 10*time.Millisecond)
+}
+
+// full is a disk that takes no more files.
+type full struct{ vfs.FS }
+
+func (full) OpenFile(string, int, uint32) (vfs.File, error) { return nil, syscall.ENOSPC }
+
+// An agent whose disk is full during a trial returns to its program, at once and at each start, and says why.
+func TestFullDisk(t *testing.T) {
+	p := programs(t)
+	require.NoError(t, p.Take(t.Context(), bufio.NewReader(bytes.NewReader(sent(t, script("exit 3"), signer(t)))), bundle.Anybody))
+	p.FS = full{vfs.OS{}}
+	came, err := p.Try(Trial{Args: []string{"agent"}, Timeout: time.Minute})
+	require.NoError(t, err)
+	require.False(t, came)
+	require.Contains(t, p.Failed(), "exit status 3; and this was not recorded: ")
+	again := &Programs{Dir: p.Dir, FS: p.FS, Own: p.Own}
+	path, err := again.Chosen()
+	require.NoError(t, err)
+	require.Empty(t, path)
+	require.Contains(t, again.Failed(), "was stopped during the trial")
 }
 
 // A crash in a trial leaves the old program; the program on trial alone can confirm itself.

@@ -53,7 +53,8 @@ type Config struct {
 	Projects func(ctx context.Context) ([]project.Name, error)
 	// Plan returns the plan of the live release; one without patterns watches nothing.
 	Plan func(ctx context.Context, name project.Name) (Plan, error)
-	// Start begins a run, Wait returns its result. fault.Busy, of both, reports that something else took precedence.
+	// Start begins a run, Wait returns its result. fault.Busy, of both, reports that something else took precedence; a refused run with it, that what the run needs is not available,
+	// such as a node.
 	Start func(ctx context.Context, d project.Deployment) (project.ID, error)
 	Wait  func(ctx context.Context, id project.ID) (project.Result, error)
 	Log   zerolog.Logger
@@ -65,7 +66,15 @@ const (
 	// retry is the delay before an interrupted run is tried again, and before a configuration that could not be read is read again.
 	retry, retryPlan = time.Second, time.Minute
 	idle             = time.Hour
+	// afterRefused is the delay after a run that was refused because something that it needs was not available; it doubles up to longestDelay.
+	afterRefused, longestDelay = 30 * time.Second, 15 * time.Minute
 )
+
+// errNotReady means that a run was refused, and may succeed later.
+type errNotReady struct{ reason string }
+
+func (e errNotReady) Error() string { return e.reason }
+
 
 // Watcher starts the runs that are due. All methods are safe for concurrent use.
 type Watcher struct {
@@ -92,7 +101,21 @@ type entry struct {
 	// first and last are when it changed after seen, zero if it did not.
 	first, last time.Time
 	running     bool
+	// again is when a run that was refused is tried again, zero if none was; needs is the revision that it would have applied, and delay how long it was put off.
+	again time.Time
+	needs int64
+	delay time.Duration
 }
+
+// refused puts off a run that was refused, and returns for how long.
+func (e *entry) refused(at int64, now time.Time) time.Duration {
+	e.delay = min(max(2*e.delay, afterRefused), longestDelay)
+	e.again, e.needs = now.Add(e.delay), at
+	return e.delay
+}
+
+// settled forgets a run that was refused.
+func (e *entry) settled() { e.again, e.needs, e.delay = time.Time{}, 0, 0 }
 
 // changed records what has changed.
 func (e *entry) changed(list []kv.Entry, now time.Time) {
@@ -120,7 +143,7 @@ func (e *entry) applied(revision int64) {
 // due returns when the project is to be applied, zero if nothing has changed.
 func (e *entry) due() time.Time {
 	if e.first.IsZero() {
-		return time.Time{}
+		return e.again
 	}
 	at, latest := e.last.Add(e.plan.Debounce), e.first.Add(longest*e.plan.Debounce)
 	if latest.Before(at) {
@@ -209,6 +232,9 @@ func (w *Watcher) plan(ctx context.Context, name project.Name, began time.Time) 
 	}
 	e.plan = p
 	e.applied(seen)
+	if seen >= e.needs {
+		e.settled()
+	}
 	e.changed(list, time.Now())
 	w.wakeUp()
 }
@@ -298,7 +324,7 @@ func (w *Watcher) startDue(ctx context.Context) (next time.Time) {
 				next = due
 			}
 		default:
-			e.running, e.first, e.last = true, time.Time{}, time.Time{}
+			e.running, e.first, e.last, e.again = true, time.Time{}, time.Time{}, time.Time{}
 			w.works.Go(func() { w.run(ctx, name, e) })
 		}
 	}
@@ -339,6 +365,13 @@ func (w *Watcher) run(ctx context.Context, name project.Name, e *entry) {
 		if ctx.Err() != nil {
 			return
 		}
+		if later := (errNotReady{}); errors.As(err, &later) { // not saved: after a restart it is applied again, too
+			w.mu.Lock()
+			delay := e.refused(at, time.Now())
+			w.mu.Unlock()
+			w.cfg.Log.Warn().Str("project", name.String()).Stringer("again_after", delay).Msg("watch: apply the live release again: " + later.reason)
+			return
+		}
 		if fault.KindOf(err) == fault.Busy {
 			if sleep.For(ctx, retry) != nil {
 				return
@@ -348,6 +381,9 @@ func (w *Watcher) run(ctx context.Context, name project.Name, e *entry) {
 		if err != nil { // its record reports it; another run would fail the same way
 			w.cfg.Log.Error().Err(err).Str("project", name.String()).Msg("watch: apply the live release again")
 		}
+		w.mu.Lock()
+		e.settled()
+		w.mu.Unlock()
 		if err := w.save(ctx, name, at); err != nil && ctx.Err() == nil {
 			w.cfg.Log.Error().Err(err).Str("project", name.String()).Msg("watch: note what was applied")
 		}
@@ -370,6 +406,8 @@ func (w *Watcher) once(ctx context.Context, name project.Name, plan Plan) error 
 	switch {
 	case err != nil:
 		return err
+	case res.Kind == fault.Busy.String() && res.State == project.Refused:
+		return errNotReady{res.Reason}
 	case res.Kind == fault.Busy.String():
 		return fault.New(fault.Busy, "", "%s", res.Reason)
 	case !res.Good():

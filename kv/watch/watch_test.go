@@ -28,6 +28,7 @@ type machine struct {
 
 	mu    sync.Mutex
 	busy  int // so many runs are interrupted
+	away  int // so many runs are refused because a node is not ready
 	nodes []string
 	now   int
 	most  int
@@ -69,6 +70,12 @@ func (m *machine) open(d *sql.DB) {
 			defer func() { m.mu.Lock(); m.now--; m.mu.Unlock() }()
 			select {
 			case <-time.After(500 * time.Millisecond):
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				if m.away > 0 {
+					m.away--
+					return project.Result{State: project.Refused, Kind: fault.Busy.String(), Reason: "1 of 1 nodes are not ready"}, nil
+				}
 				return project.Result{State: project.Live}, nil
 			case <-ctx.Done():
 				return project.Result{}, context.Cause(ctx)
@@ -143,6 +150,33 @@ func TestWatch(t *testing.T) {
 			m.mu.Unlock()
 			m.set("shared/a", "1", 0)
 		}, 1, "1"},
+		"a node is away for a minute": {func(_ *testing.T, m *machine, _ *sql.DB) {
+			m.mu.Lock()
+			m.away = 2
+			m.mu.Unlock()
+			m.set("shared/a", "1", 0)
+			time.Sleep(time.Minute)
+			m.set("shared/a", "2", 0) // does not wait for the next attempt
+			time.Sleep(10 * time.Minute)
+		}, 3, "2"},
+		"a node is away, and a deployment comes first": {func(_ *testing.T, m *machine, _ *sql.DB) {
+			m.mu.Lock()
+			m.away = 2
+			m.mu.Unlock()
+			m.set("shared/a", "1", 0)
+			time.Sleep(40 * time.Second)
+			m.w.Live("app", time.Now())
+			time.Sleep(10 * time.Minute)
+		}, 2, "1"},
+		"a node is away over a restart": {func(_ *testing.T, m *machine, d *sql.DB) {
+			m.mu.Lock()
+			m.away = 1
+			m.mu.Unlock()
+			m.set("shared/a", "1", 0)
+			time.Sleep(10 * time.Second)
+			m.w.Stop()
+			m.open(d)
+		}, 2, "1"},
 		"a deployment that began later": {func(_ *testing.T, m *machine, _ *sql.DB) {
 			m.set("shared/a", "1", 0)
 			time.Sleep(time.Second)
