@@ -87,6 +87,24 @@ func ReadNodes(pillar fs.FS) (list []Member, ok bool, err error) {
 	return list, true, nil
 }
 
+// Gone returns the names of nodes that a pillar lists and that are not among the given ones. A pillar that cannot be read lists none.
+func Gone(pillar fs.FS, now []Member) (names []string) {
+	before, _, err := ReadNodes(pillar)
+	if err != nil {
+		return nil
+	}
+	still := map[string]bool{}
+	for _, m := range now {
+		still[m.Name] = true
+	}
+	for _, m := range before {
+		if !still[m.Name] {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
 // sorted returns the keys in the order of their names, web2 before web10.
 func sorted[T any](m map[string]T) []string {
 	var out []string

@@ -275,6 +275,9 @@ func (p *Pipeline) sources(ctx context.Context, d project.Deployment, set Settin
 			return src, fault.New(fault.KindOf(err), "read pillar commit "+d.Pillar.Short(), "%w", err)
 		}
 	}
+	if d.LivePillar != "" && d.LivePillar != d.Pillar { // only for a note
+		src.Live, _ = p.cfg.Repository(d.Project, project.PillarRepo).Tree(ctx, d.LivePillar, nil)
+	}
 	return src, nil
 }
 

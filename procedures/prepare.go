@@ -2,6 +2,7 @@ package procedures
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -30,6 +31,8 @@ import (
 type Sources struct {
 	// Code and Pillar are the files of the two commits; nil if there is none.
 	Code, Pillar fs.FS
+	// Live are the files of the pillar that is live now, if it is another one; nil if not.
+	Live fs.FS
 	// Environment is the environment that the operator set for the project.
 	Environment string
 	RemoteLess  bool
@@ -190,6 +193,9 @@ func asNode(set []project.Setting, node *project.Node) ([]project.Setting, error
 
 // planNodes reads which nodes to deploy to, and in which stages.
 func (p *Prepared) planNodes(ctx context.Context, t *Tools, d project.Deployment, src Sources, only []string) error {
+	if gone := fleet.Gone(src.Live, p.nodes); len(gone) > 0 && d.LiveCode != "" {
+		p.Notes = append(p.Notes, fmt.Sprintf("no longer in nodes.yaml: %s, where %s stays live until  corpus-git undeploy %s --yes  is run there", strings.Join(gone, ", "), d.LiveCode.Short(), d.Project))
+	}
 	if len(p.nodes) == 0 && d.Job != "" {
 		return fault.New(fault.Refused, fleet.NodesFile, "%s has no nodes for the job %s", d.Project, d.Job).WithHint("nodes.yaml in the pillar lists them")
 	}

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -52,6 +53,8 @@ type Programs struct {
 	Own string
 	// startLimit replaces the constant of that name; 0 means that.
 	startLimit time.Duration
+
+	mu sync.Mutex
 	// why says why the last trial failed, also if that could not be recorded.
 	why string
 }
@@ -133,8 +136,11 @@ func (p *Programs) Chosen() (path string, err error) {
 
 // Failed says why the last program that was sent was not kept, "" if it was.
 func (p *Programs) Failed() string {
-	if p.why != "" {
-		return p.why
+	p.mu.Lock()
+	why := p.why
+	p.mu.Unlock()
+	if why != "" {
+		return why
 	}
 	n, err := p.read()
 	if err != nil || n.State != failed || n.Replaces != p.Own {
@@ -150,6 +156,12 @@ func (p *Programs) fail(n Note, reason string) {
 	if err := p.write(n); err != nil {
 		reason += "; and this was not recorded: " + err.Error()
 	}
+	p.failedBecause(reason)
+}
+
+func (p *Programs) failedBecause(reason string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.why = reason
 }
 
@@ -213,7 +225,11 @@ func (p *Programs) Take(ctx context.Context, in *bufio.Reader, trusted func(ssh.
 	if err := vfs.SyncDir(p.FS, p.Dir); err != nil {
 		return err
 	}
-	return p.write(Note{Program: m.SHA256, Replaces: p.Own, State: trying})
+	if err := p.write(Note{Program: m.SHA256, Replaces: p.Own, State: trying}); err != nil {
+		return err
+	}
+	p.failedBecause("") // of an earlier one
+	return nil
 }
 
 // version runs a program to say its version. What it has started ends with it.

@@ -175,6 +175,10 @@ func TestFullDisk(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, came)
 	require.Contains(t, p.Failed(), "exit status 3; and this was not recorded: ")
+	p.FS = vfs.OS{}
+	require.NoError(t, p.Take(t.Context(), bufio.NewReader(bytes.NewReader(sent(t, script("exit 4"), signer(t)))), bundle.Anybody))
+	require.Empty(t, p.Failed(), "another trial")
+	p.FS = full{vfs.OS{}}
 	again := &Programs{Dir: p.Dir, FS: p.FS, Own: p.Own}
 	path, err := again.Chosen()
 	require.NoError(t, err)

@@ -75,7 +75,6 @@ type errNotReady struct{ reason string }
 
 func (e errNotReady) Error() string { return e.reason }
 
-
 // Watcher starts the runs that are due. All methods are safe for concurrent use.
 type Watcher struct {
 	cfg Config
