@@ -143,7 +143,11 @@ func (dep *deployment) undoRollout(ctx context.Context, stay bool) {
 		return
 	}
 	if len(u.Keeps) > 0 {
-		dep.env.Note("%s: %s keep %s; the others get it with  corpus-git rollout retry %s", u.By, strings.Join(u.Keeps, ", "), dep.env.Deployment.Code.Short(), dep.env.Deployment.Project)
+		keep := "keep"
+		if len(u.Keeps) == 1 {
+			keep = "keeps"
+		}
+		dep.env.Note("%s: %s %s %s; the others get it with  corpus-git rollout retry %s", u.By, strings.Join(u.Keeps, ", "), keep, dep.env.Deployment.Code.Short(), dep.env.Deployment.Project)
 	}
 	if why := u.String(); why != "" {
 		dep.unsure("%s", why)

@@ -178,6 +178,9 @@ func TestMachinesThatTakeNoProgram(t *testing.T) {
 	for name, c := range map[string]struct{ env, ssh, err, hint string }{
 		"no home":       {env: "HOME=/proc/none", err: "on web1: no directory for the program: mkdir: ", hint: "XDG_CACHE_HOME"},
 		"no gzip":       {ssh: `printf 'exec >&2; echo; echo gzip: full disk\nexit 1' > gzip; chmod +x gzip; PATH=$PWD:$PATH exec sh -c "$3"`, err: ": gzip: full disk"},
+		"full":          {ssh: `printf 'exec >&2; echo gzip: stdout: No space left on device\nexit 1' > gzip; chmod +x gzip; PATH=$PWD:$PATH exec sh -c "$3"`, err: "No space left on device", hint: "free some space there"},
+		"nologin":       {ssh: "echo This account is currently not available.; exit 1", err: "on web1: the login prints \"This account is currently not available.\" and runs nothing", hint: "ForceCommand"},
+		"chatty":        {ssh: "echo Welcome; exit 0", err: "on web1: the login prints \"Welcome\" before anything was asked", hint: "start files"},
 		"a false shell": {ssh: "exit 3", err: "on web1: the login ended with status 3 and ran nothing", hint: "ForceCommand"},
 		"no login":      {ssh: "echo not available >&2; exit 1", err: "on web1: the login ended with status 1 and ran nothing: not available", hint: "ForceCommand"},
 		"nothing":       {ssh: "exit 0", err: "ssh to web1 failed: the session ended", hint: "BatchMode"},

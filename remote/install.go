@@ -47,7 +47,7 @@ const verify = `f=${XDG_CACHE_HOME:-$HOME/.cache}/corpus-git/%[1]s/corpus-git; i
 // store reads the program from standard input, and renames it when it is complete and on the disk.
 const store = `umask 077; d=${XDG_CACHE_HOME:-$HOME/.cache}/corpus-git/%[1]s; m=$(mkdir -p "$d" 2>&1) || ` +
 	`{ echo "error: no directory for the program: $m" >&2; echo "hint: give this login a home, or set its XDG_CACHE_HOME" >&2; exit 3; }; ` +
-	`t=$d/.new.$$; trap 'rm -f "$t"' EXIT; m=$(gzip -dc 2>&1 >"$t") || { set -f; echo "error: the program was not copied to $d:" $m >&2; exit 1; }; ` +
+	`t=$d/.new.$$; trap 'rm -f "$t"' EXIT; m=$(gzip -dc 2>&1 >"$t") || { set -f; echo "error: the program was not copied to $d:" $m >&2; case $m in *"No space left"*|*"uota exceeded"*) echo "hint: free some space there, and try again" >&2; exit 4;; esac; exit 1; }; ` +
 	`test "$(sha256sum <"$t" | cut -c1-64)" = %[1]s || { echo "error: the program arrived damaged" >&2; exit 4; }; chmod 700 "$t" && sync "$t" && mv "$t" "$d/corpus-git" && sync "$d"`
 
 // Release is a program that is copied to other machines.

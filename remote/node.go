@@ -217,7 +217,9 @@ func (n *Node) start(ctx context.Context) (c *conn, missing string, err error) {
 	}
 	path, ok := strings.CutPrefix(line, programMark)
 	if !ok {
-		_ = c.end()
+		if err := c.end(); fault.KindOf(err) == fault.Refused { // as nologin(8) does
+			return nil, "", fault.New(fault.Refused, "", "on %s: the login prints %q and runs nothing", printable.Text(n.Host.Target), printable.Shorten(strings.TrimSpace(line), 80)).WithHint("%s", fault.HintOf(err))
+		}
 		return nil, "", fault.New(fault.Failed, "", "on %s: the login prints %q before anything was asked", printable.Text(n.Host.Target), printable.Shorten(strings.TrimSpace(line), 80)).
 			WithHint("a shell's start files must print nothing where there is no terminal")
 	}

@@ -104,7 +104,7 @@ func (d *DNS) send(ctx context.Context, m *dns.Msg) error {
 			WithHint("it has no zone %s, or another key \"%s\" than the file, or its clock differs from this machine's by more than %d s", d.Zone, strings.TrimSuffix(d.KeyName, "."), fudge)
 	}
 	if err != nil {
-		return fault.New(fault.Busy, "", "the name server %s: %w", d.Server, err).WithHint("try again; if it stays so, look whether it runs and takes connections over TCP")
+		return fault.New(fault.Busy, "", "the name server %s: %w", d.Server, unanswered(err)).WithHint("try again; if it stays so, look whether it runs and takes connections over TCP")
 	}
 	if answer.Rcode != dns.RcodeSuccess {
 		return d.refused(answer.Rcode)
