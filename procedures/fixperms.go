@@ -68,10 +68,10 @@ func (f Fixperms) Run(ctx context.Context, env *Env) error {
 		if p, ok := changed[t.Dir]; ok {
 			part = p
 		}
-		w, err := env.walk(ctx, t, part, false)
+		w, err := env.walk(ctx, t, part, permissions.How{Inodes: f.Early && env.Tools.known.Wants(part)})
 		if err == nil && w.Unsure && changed[t.Dir] != nil {
 			was := w.Fixed
-			w, err = env.walk(ctx, t, nil, false)
+			w, err = env.walk(ctx, t, nil, permissions.How{})
 			w.Fixed += was
 		}
 		if err != nil {
@@ -141,8 +141,8 @@ func (e *Env) owner() (o project.Owner, err error) {
 }
 
 // walk applies the rules of a tree: see permissions.Tree.Walk. A missing tree is not an error.
-func (e *Env) walk(ctx context.Context, t permissions.Tree, part *permissions.Part, dry bool) (permissions.WalkResult, error) {
-	w, err := t.Walk(ctx, e.Tools.FS, part, dry)
+func (e *Env) walk(ctx context.Context, t permissions.Tree, part *permissions.Part, how permissions.How) (permissions.WalkResult, error) {
+	w, err := t.Walk(ctx, e.Tools.FS, part, how)
 	if err == nil {
 		return w, nil
 	}
@@ -173,7 +173,7 @@ func (e *Env) planFixperms(ctx context.Context) (int, error) {
 	missing := len(lines)
 	var right, n int64
 	for _, t := range trees {
-		w, err := e.walk(ctx, t, nil, true)
+		w, err := e.walk(ctx, t, nil, permissions.How{Dry: true})
 		if err != nil {
 			return 0, err
 		}

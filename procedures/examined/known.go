@@ -41,6 +41,9 @@ func (k *Known) Begin(at layout.Project) {
 	}
 }
 
+// Wants reports whether Add needs the inodes that a walk of a tree, or of a part of it, finds.
+func (k *Known) Wants(part *permissions.Part) bool { return k != nil && k.watch != nil && part == nil }
+
 // Add records that every entry of a tree was looked at since Begin, and satisfied its rule or was changed to: by a walk, or by the walk of the part
 // that s.PartOf returned.
 func (k *Known) Add(t permissions.Tree, s *Synced, part *permissions.Part, w permissions.WalkResult) {

@@ -75,14 +75,21 @@ type WalkResult struct {
 	// Unsure reports that something was left out whose turn only a walk of the whole tree shows: a file with several names, or one that was
 	// replaced or linked meanwhile.
 	Unsure bool
-	// Inodes are the numbers of the inodes of everything below the tree that was walked.
+	// Inodes are the numbers of the inodes of everything below the tree that was walked, if How asks for them.
 	Inodes []uint64
 }
 
-// Walk applies the rules of a tree, or of a part of it if that is not nil; a dry walk only reports what differs. No symbolic link is
-// followed. It may be run again after any error.
-func (t Tree) Walk(ctx context.Context, f vfs.FS, part *Part, dry bool) (WalkResult, error) {
-	w := &walker{dir: t.Dir, rules: t.rules, fs: f, part: part, dry: dry}
+// How says what a walk does besides applying the rules.
+type How struct {
+	// Dry: it only reports what differs.
+	Dry bool
+	// Inodes: it collects WalkResult.Inodes.
+	Inodes bool
+}
+
+// Walk applies the rules of a tree, or of a part of it if that is not nil. No symbolic link is followed. It may be run again after any error.
+func (t Tree) Walk(ctx context.Context, f vfs.FS, part *Part, how How) (WalkResult, error) {
+	w := &walker{dir: t.Dir, rules: t.rules, fs: f, part: part, how: how}
 	err := w.run(ctx)
 	return WalkResult{Unchanged: w.right.Load(), Fixed: w.fixed.Load(), Foreign: w.foreign, Differ: w.differ, Unsure: len(w.shared) > 0 || w.missed, Inodes: w.inodes}, err
 }
@@ -93,7 +100,7 @@ type walker struct {
 	rules *node
 	fs    vfs.FS
 	part  *Part // nil means everything
-	dry   bool
+	how   How
 
 	right, fixed atomic.Int64
 
@@ -183,18 +190,25 @@ func (w *walker) walk(ctx context.Context, d vfs.Dir, rel string, node *node, ru
 	if w.failed() {
 		return
 	}
-	inodes := make([]uint64, 0, len(names))
+	var inodes []uint64
+	if w.how.Inodes {
+		inodes = make([]uint64, 0, len(names))
+	}
 	for _, n := range names {
 		ino, err := w.one(ctx, d, n, rel, node, rule, part.at(n))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			w.fail(err)
 			return
 		}
-		inodes = append(inodes, ino)
+		if w.how.Inodes {
+			inodes = append(inodes, ino)
+		}
 	}
-	w.mu.Lock()
-	w.inodes = append(w.inodes, inodes...)
-	w.mu.Unlock()
+	if w.how.Inodes {
+		w.mu.Lock()
+		w.inodes = append(w.inodes, inodes...)
+		w.mu.Unlock()
+	}
 }
 
 // one fixes one name in d, and everything below it, and returns its inode. If a running program removes it meanwhile, the error is
@@ -250,7 +264,7 @@ func (w *walker) fix(d vfs.Dir, name, rel string, st vfs.Stat, rule *Rule) error
 			w.right.Add(1)
 			return nil
 		}
-		if w.dry {
+		if w.how.Dry {
 			w.fixed.Add(1)
 			w.show(filepath.Join(rel, name), st, want)
 			return nil
