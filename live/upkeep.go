@@ -64,7 +64,7 @@ func (p *Projects) Upkeep(ctx context.Context, name project.Name, linked bool) (
 		return u, l.Hide.Error(err)
 	}
 	for _, tree := range trees {
-		w, err := tree.Walk(ctx, t.FS, nil, true)
+		w, err := tree.Walk(ctx, t.FS, nil, permissions.How{Dry: true})
 		if err != nil {
 			return u, l.Hide.Error(err)
 		}

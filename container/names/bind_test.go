@@ -18,7 +18,7 @@ import (
 
 // bind9 takes the updates of a key that it knows, and no others.
 func TestContainerBind(t *testing.T) {
-	server, good := testutil.Named(t, "example.org")
+	server, good := testutil.Named(t, "example.org", "10.in-addr.arpa", "0.0.d.f.ip6.arpa")
 	other, err := exec.CommandContext(t.Context(), "tsig-keygen", "corpus").Output()
 	require.NoError(t, err)
 	bad := filepath.Join(t.TempDir(), "bad")
@@ -41,6 +41,28 @@ func TestContainerBind(t *testing.T) {
 	require.Equal(t, []string{"10.0.0.2"}, ask("web1.example.org."))
 	require.NoError(t, d.Add(t.Context(), "web1", netip.MustParseAddr("10.0.0.3")))
 	require.Equal(t, []string{"10.0.0.3"}, ask("web1.example.org."), "it replaces")
+	both, err := ReadDNS(server, "example.org", good, "10.in-addr.arpa", "0.0.d.f.ip6.arpa")
+	require.NoError(t, err)
+	leads := func(address string) []string {
+		names, err := testutil.Resolver(server).LookupAddr(t.Context(), address)
+		if err != nil {
+			return nil
+		}
+		return names
+	}
+	require.NoError(t, both.Add(t.Context(), "web1", netip.MustParseAddr("10.0.0.3"), netip.MustParseAddr("fd00::3")))
+	require.Equal(t, []string{"web1.example.org."}, leads("10.0.0.3"))
+	require.Equal(t, []string{"web1.example.org."}, leads("fd00::3"))
+	require.NoError(t, both.Add(t.Context(), "web1", netip.MustParseAddr("10.0.0.4"), netip.MustParseAddr("fd00::3")))
+	require.Empty(t, leads("10.0.0.3"))
+	require.Equal(t, []string{"web1.example.org."}, leads("10.0.0.4"))
+	require.NoError(t, both.Add(t.Context(), "web9", netip.MustParseAddr("10.0.0.4"), netip.MustParseAddr("fd00::9")), "the address is another machine's now")
+	require.NoError(t, both.Remove(t.Context(), "web1"))
+	require.Equal(t, []string{"web9.example.org."}, leads("10.0.0.4"), "what leads elsewhere stays")
+	require.Empty(t, leads("fd00::3"))
+	require.NoError(t, both.Remove(t.Context(), "web9"))
+	require.Empty(t, leads("10.0.0.4"))
+	require.NoError(t, d.Add(t.Context(), "web1", netip.MustParseAddr("10.0.0.3")))
 	wrong, err := ReadDNS(server, "example.org", bad)
 	require.NoError(t, err)
 	require.Error(t, wrong.Add(t.Context(), "web2", netip.MustParseAddr("10.0.0.4")))

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -50,7 +51,8 @@ func TestDNS(t *testing.T) {
 	require.NoError(t, os.WriteFile(key, []byte("key \"corpus\" {\n\talgorithm hmac-sha256;\n\tsecret \"c2VjcmV0IG9mIHRoZSB0ZXN0cw==\";\n};\n"), 0o600))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	got := make(chan *dns.Msg, 4)
+	got := make(chan *dns.Msg, 16)
+	var now atomic.Value   // what the name has
 	var reply atomic.Int32 // a code of an error; negative for an answer without a signature
 	server := &dns.Server{Listener: l, TsigSecret: map[string]string{"corpus.": "c2VjcmV0IG9mIHRoZSB0ZXN0cw=="}, MsgAcceptFunc: func(dns.Header) dns.MsgAcceptAction { return dns.MsgAccept }, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, m *dns.Msg) {
 		answer := new(dns.Msg)
@@ -59,6 +61,9 @@ func TestDNS(t *testing.T) {
 			answer.Rcode = dns.RcodeNotAuth
 		} else {
 			got <- m
+		}
+		if list, ok := now.Load().([]dns.RR); ok && m.Question[0].Qtype == dns.TypeA {
+			answer.Answer = list
 		}
 		if code := reply.Load(); code > 0 {
 			answer.Rcode = int(code)
@@ -105,6 +110,38 @@ func TestDNS(t *testing.T) {
 		<-got
 	}
 	reply.Store(0)
+
+	// IPv4 and IPv6 together; the addresses lead to the name where a reverse zone has them, and the earlier ones of the name no longer do.
+	both, err := ReadDNS(l.Addr().String(), "example.org", key, "0.10.in-addr.arpa", "10.in-addr.arpa.", "D.F.ip6.arpa")
+	require.NoError(t, err)
+	now.Store([]dns.RR{&dns.A{Hdr: dns.RR_Header{Name: "web1.example.org.", Rrtype: dns.TypeA, Class: dns.ClassINET}, A: net.IPv4(10, 0, 0, 2)}})
+	records := func() (out []string) {
+		m := <-got
+		for _, rr := range append(m.Question[:0:0], m.Question...) {
+			out = append(out, rr.Name)
+		}
+		for _, rr := range m.Ns {
+			out = append(out, strings.Join(strings.Fields(rr.String()), " "))
+		}
+		return out
+	}
+	require.Equal(t, fault.Usage, fault.KindOf(both.Add(t.Context(), "web1", netip.MustParseAddr("10.0.0.3"))), "no address is in 10.in-addr.arpa")
+	require.NoError(t, both.Add(t.Context(), "web1", netip.MustParseAddr("10.0.0.3"), netip.MustParseAddr("10.1.0.3"), netip.MustParseAddr("fd00::3")))
+	require.Equal(t, []string{"web1.example.org."}, records())
+	require.Equal(t, []string{"web1.example.org."}, records())
+	require.Equal(t, []string{"0.10.in-addr.arpa.", "2.0.0.10.in-addr.arpa. 0 NONE PTR web1.example.org."}, records())
+	require.Equal(t, []string{"web1.example.org. 300 IN A 10.0.0.3", "web1.example.org. 300 IN A 10.1.0.3", "web1.example.org. 300 IN AAAA fd00::3"}, records()[3:])
+	require.Equal(t, []string{"0.10.in-addr.arpa.", "3.0.0.10.in-addr.arpa. 0 CLASS255 PTR", "3.0.0.10.in-addr.arpa. 300 IN PTR web1.example.org."}, records())
+	require.Equal(t, []string{"10.in-addr.arpa.", "3.0.1.10.in-addr.arpa. 0 CLASS255 PTR", "3.0.1.10.in-addr.arpa. 300 IN PTR web1.example.org."}, records())
+	require.Equal(t, "3.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.d.f.ip6.arpa. 300 IN PTR web1.example.org.", records()[2])
+	require.NoError(t, both.Remove(t.Context(), "web1"))
+	require.Len(t, records(), 1)
+	require.Len(t, records(), 1)
+	require.Equal(t, []string{"0.10.in-addr.arpa.", "2.0.0.10.in-addr.arpa. 0 NONE PTR web1.example.org."}, records())
+	require.Len(t, records(), 3)
+	_, err = ReadDNS(l.Addr().String(), "example.org", key, "example.net")
+	require.Equal(t, fault.Usage, fault.KindOf(err))
+
 	away := *d
 	away.Server = "127.0.0.1:1"
 	require.Equal(t, fault.Busy, fault.KindOf(away.Remove(t.Context(), "web1")))

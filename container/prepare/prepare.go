@@ -68,11 +68,13 @@ type step struct {
 
 func (p *Plan) steps() []step {
 	server := ""
+	var reverse []string
 	if p.DNS != nil {
+		reverse = p.DNS.Reverse
 		server = p.DNS.Full(p.Container.Name) + " " + p.DNS.Server
 	}
 	return []step{
-		{name: "base", do: p.base}, {name: "keys", do: p.keys}, {name: "address", do: p.address}, {name: "name", do: p.name, input: digest(server), server: server},
+		{name: "base", do: p.base}, {name: "keys", do: p.keys}, {name: "address", do: p.address}, {name: "name", do: p.name, input: digest(append([]string{server}, reverse...)...), server: server},
 		{name: "firewall", do: p.firewall, input: digest(p.open()...)}, {name: "environment", do: p.environment, input: digest(p.Env...)}, {name: "agent", do: p.agent}, {name: "node", do: p.node},
 		{name: "deploy", do: p.deploy, input: digest(p.Deploy...)},
 	}

@@ -5,13 +5,16 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/miekg/dns"
 	"github.com/stretchr/testify/require"
 
 	"corpus-git/container"
@@ -152,6 +155,37 @@ func TestServed(t *testing.T) {
 	p.DNS = nil
 	require.Error(t, p.Run(t.Context(), "name")) // the driver gives no ports
 	require.Equal(t, "web1.example.org. 127.0.0.1:1", served())
+}
+
+// The name server is told both addresses of a container; other reverse zones are other options of the step.
+func TestNameHasBothAddresses(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	got := make(chan *dns.Msg, 1)
+	server := &dns.Server{Listener: l, TsigSecret: map[string]string{"corpus.": "c2VjcmV0"}, MsgAcceptFunc: func(dns.Header) dns.MsgAcceptAction { return dns.MsgAccept }, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, m *dns.Msg) {
+		answer := new(dns.Msg)
+		answer.SetReply(m)
+		answer.SetTsig("corpus.", dns.HmacSHA256, 300, time.Now().Unix())
+		got <- m
+		_ = w.WriteMsg(answer)
+	})}
+	served := make(chan error, 1)
+	go func() { served <- server.ActivateAndServe() }()
+	t.Cleanup(func() { require.NoError(t, server.Shutdown()); require.NoError(t, <-served) })
+	p := &Plan{Container: container.Container{Name: "web1", Driver: "nspawn", Address6: netip.MustParsePrefix("fd00::2/64")}, Driver: fakeDriver{}, DNS: &names.DNS{Server: l.Addr().String(), Zone: "example.org.", KeyName: "corpus.", Secret: "c2VjcmV0", Algorithm: "hmac-sha256."}}
+	_, err = p.name(t.Context())
+	require.NoError(t, err)
+	m := <-got
+	require.Len(t, m.Ns, 4)
+	require.Equal(t, "web1.example.org.\t300\tIN\tA\t192.0.2.1", m.Ns[2].String())
+	require.Equal(t, "web1.example.org.\t300\tIN\tAAAA\tfd00::2", m.Ns[3].String())
+	input := func() string {
+		steps := p.steps()
+		return steps[slices.IndexFunc(steps, func(s step) bool { return s.name == "name" })].input
+	}
+	before := input()
+	p.DNS.Reverse = []string{"2.0.192.in-addr.arpa."}
+	require.NotEqual(t, before, input())
 }
 
 func TestVerbError(t *testing.T) {

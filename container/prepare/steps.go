@@ -161,7 +161,11 @@ func (p *Plan) name(ctx context.Context) (string, error) {
 		said = append(said, changes(changed, p.Container.Name+" in "+p.Hosts))
 	}
 	if p.DNS != nil {
-		if err := p.DNS.Add(ctx, p.Container.Name, a); err != nil {
+		addresses := []netip.Addr{a}
+		if p.Container.Address6.IsValid() {
+			addresses = append(addresses, p.Container.Address6.Addr())
+		}
+		if err := p.DNS.Add(ctx, p.Container.Name, addresses...); err != nil {
 			return "", err
 		}
 		said = append(said, p.DNS.Full(p.Container.Name)+" at "+p.DNS.Server)

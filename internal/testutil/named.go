@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Named runs bind9 on 127.0.0.1 for a zone that accepts updates signed with a key, and returns its address and the file of the key. It ends with the test.
-func Named(t testing.TB, zone string) (server, key string) {
+// Named runs bind9 on 127.0.0.1 for zones that accept updates signed with a key, and returns its address and the file of the key. It ends with the test.
+func Named(t testing.TB, zone string, others ...string) (server, key string) {
 	t.Helper()
 	named, err := exec.LookPath("named")
 	require.NoError(t, err, "apt-get install bind9")
@@ -33,12 +33,15 @@ func Named(t testing.TB, zone string) (server, key string) {
 	text, err := exec.CommandContext(t.Context(), "tsig-keygen", "corpus").Output()
 	require.NoError(t, err)
 	key = write("key", string(text))
-	write("zone", "$TTL 300\n@ IN SOA ns hostmaster 1 3600 600 86400 300\n@ IN NS ns\nns IN A 127.0.0.1\n")
+	zones := ""
+	for i, name := range append([]string{zone}, others...) {
+		file := write(fmt.Sprint("zone", i), "$TTL 300\n@ IN SOA ns hostmaster 1 3600 600 86400 300\n@ IN NS ns\nns IN A 127.0.0.1\n")
+		zones += fmt.Sprintf("zone %q { type master; file %q; allow-update { key \"corpus\"; }; };\n", name, file)
+	}
 	conf := write("named.conf", fmt.Sprintf(`include "%[1]s/key";
 options { directory "%[1]s"; pid-file none; session-keyfile none; listen-on port %[2]d { 127.0.0.1; }; listen-on-v6 { none; }; recursion no; };
 controls { };
-zone "%[3]s" { type master; file "%[1]s/zone"; allow-update { key "corpus"; }; };
-`, dir, port, zone))
+`, dir, port)+zones)
 	log, err := os.Create(filepath.Join(dir, "log"))
 	require.NoError(t, err)
 	cmd := exec.Command(named, "-g", "-n", "1", "-c", conf) //nolint:gosec // a program of the machine

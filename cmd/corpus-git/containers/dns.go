@@ -3,6 +3,7 @@ package containers
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,24 +13,28 @@ import (
 )
 
 // nameServer are the flags of a name server.
-type nameServer struct{ server, zone, key string }
+type nameServer struct {
+	server, zone, key string
+	reverse           []string
+}
 
 func (n *nameServer) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&n.server, "dns-server", "", "`HOST[:PORT]` of a name server that takes updates (RFC 2136)")
 	f.StringVar(&n.zone, "dns-zone", "", "the zone there")
+	f.StringArrayVar(&n.reverse, "dns-reverse", nil, "a `ZONE` there in which addresses lead to names, such as 2.0.192.in-addr.arpa; repeatable")
 	f.StringVar(&n.key, "dns-key", "", "`FILE` with the key of the updates, as tsig-keygen prints it")
 }
 
 // open gives what the flags name, nil for nothing.
 func (n *nameServer) open() (*names.DNS, error) {
-	if n.server == "" && n.zone == "" && n.key == "" {
+	if n.server == "" && n.zone == "" && n.key == "" && len(n.reverse) == 0 {
 		return nil, nil //nolint:nilnil // none was named
 	}
 	if n.server == "" || n.zone == "" || n.key == "" {
 		return nil, fault.New(fault.Usage, "", "a name server needs --dns-server, --dns-zone and --dns-key")
 	}
-	return names.ReadDNS(n.server, n.zone, n.key)
+	return names.ReadDNS(n.server, n.zone, n.key, n.reverse...)
 }
 
 // needed is open for commands that need a name server, and a name in its zone.
@@ -53,12 +58,18 @@ func DNSCommand(s Surroundings) *cobra.Command {
 		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	add := &cobra.Command{
-		Use: "add NAME ADDRESS", Short: "Have a name in the zone lead to an address, and to no other", Args: cobra.ExactArgs(2),
+		Use: "add NAME ADDRESS...", Short: "Have a name in the zone lead to addresses, and to no others", Args: cobra.MinimumNArgs(2),
+		Long:    "The addresses may be IPv4 and IPv6. With --dns-reverse, the addresses in these zones lead to the name, too.",
 		Example: "  corpus-git dns add web1 10.213.77.2 --dns-server ns.example.org --dns-zone example.org --dns-key /etc/corpus-git/dns.key",
 		RunE: func(_ *cobra.Command, args []string) error {
-			a, err := netip.ParseAddr(args[1])
-			if err != nil {
-				return fault.New(fault.Usage, "", "%w", err)
+			var list []netip.Addr
+			var said []string
+			for _, text := range args[1:] {
+				a, err := netip.ParseAddr(text)
+				if err != nil {
+					return fault.New(fault.Usage, "", "%w", err)
+				}
+				list, said = append(list, a), append(said, a.Unmap().String())
 			}
 			d, err := n.needed(args[0])
 			if err != nil {
@@ -66,10 +77,10 @@ func DNSCommand(s Surroundings) *cobra.Command {
 			}
 			ctx, end := s.Stop()
 			defer end()
-			if err := d.Add(ctx, args[0], a); err != nil {
+			if err := d.Add(ctx, args[0], list...); err != nil {
 				return err
 			}
-			fmt.Fprintf(s.Out, "%s is %s\n", d.Full(args[0]), a.Unmap())
+			fmt.Fprintf(s.Out, "%s is %s\n", d.Full(args[0]), strings.Join(said, ", "))
 			return nil
 		},
 	}
