@@ -6,17 +6,19 @@ FUZZTIME ?= 10s
 PACKAGES ?= ./...
 TESTFLAGS ?=
 export CGO_ENABLED = 0
+# As the program is built: what is compiled for it serves the tests and the linters, too.
+export GOFLAGS := -trimpath $(shell $(GO) env GOFLAGS)
 
 .PHONY: build browser demo test race salt lint vuln fuzz bench crash docs containers install packages image corpus clean
 
 build: ## a static binary in bin/
-	$(GO) build -trimpath -ldflags "-s -w -X corpus-git/cmd/corpus-git/app.release=$(VERSION)" -o $(BIN) ./cmd/corpus-git
+	$(GO) build -ldflags "-s -w -X corpus-git/cmd/corpus-git/app.release=$(VERSION)" -o $(BIN) ./cmd/corpus-git
 
 demo: build ## serve, create a project, push a sample, leave it running
 	$(BIN) demo $(ARGS)
 
-test: ## everything that can be tested as this user; PACKAGES and TESTFLAGS for a part
-	$(GO) test -timeout 20m $(TESTFLAGS) $(PACKAGES)
+test: ## everything that can be tested as this user; PACKAGES and TESTFLAGS for a part; lint vets
+	$(GO) test -vet=off -timeout 20m $(TESTFLAGS) $(PACKAGES)
 
 # What has goroutines or shares something between them: the rest can have no race. The one goroutine of git/upload runs in the sessions of receive. Of the scenarios, those in which things happen at once.
 SHARED = $(shell grep -rlE --include='*.go' '"sync(/atomic)?"|go func|\.Go\b' . | xargs -n1 dirname | sort -u | grep -vE '^./(bench|cmd/corpus-git|git/upload)$$')
@@ -25,15 +27,14 @@ ATONCE = $(shell cd cmd/corpus-git/testdata/script && grep -lE '&[a-z0-9_]*&?$$'
 ALONE = ^TestBombs$$|^TestHostile|Agrees?With|OfAYear$$|RandomHistories|CollapsedIsWhole|RemakingIsBounded|EveryCallMayFail|KilledAnywhere|PowerMayFail
 
 race: ## the same with the race detector, which needs a C compiler; but for packages without goroutines, scenarios in which one thing happens after the other, what starts hundreds of servers (TestCrash, TestPowerCut), and what does a lot in one goroutine (ALONE)
-	CGO_ENABLED=1 $(GO) test -race -timeout 30m -skip '$(ALONE)' $(SHARED)
-	CGO_ENABLED=1 $(GO) test -race -timeout 30m -run '^TestScenarios$$/^($(ATONCE))$$' ./cmd/corpus-git
+	CGO_ENABLED=1 $(GO) test -race -vet=off -timeout 30m -skip '$(ALONE)' $(SHARED)
+	CGO_ENABLED=1 $(GO) test -race -vet=off -timeout 30m -run '^TestScenarios$$/^($(ATONCE))$$' ./cmd/corpus-git
 
 salt: ## the conformance suite against the real Salt, which .ci/salt installs in the user's cache
-	@bin=$$(./.ci/salt) && SALT_CALL=$$bin $(GO) test -count=1 -timeout 20m ./sls/slstest ./sls/salt
+	@bin=$$(./.ci/salt) && SALT_CALL=$$bin $(GO) test -vet=off -count=1 -timeout 20m ./sls/slstest ./sls/salt
 
-lint: ## formatting, vet, the room table
+lint: ## formatting, all that go vet looks for and more, the room table
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "$$files"; echo "run gofmt -w on the files above"; exit 1; }
-	$(GO) vet ./...
 	golangci-lint run
 
 vuln: ## known vulnerabilities in what is really called
