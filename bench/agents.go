@@ -162,8 +162,8 @@ func (l *lab) agents(overNATS bool, n int, work time.Duration) error {
 		of, _ := treeMemory(broker)
 		fmt.Printf("NATS server: memory %s, %.2f s of processor time since its start\n", mib(of), idle.Seconds())
 	}
-	with, _ := treeMemory(pid)
-	fmt.Printf("hub: memory %s alone, %s with them, %.0f KiB each\n", mib(alone), mib(with), float64(with-alone)/float64(n)/1024)
+	with, own := treeMemory(pid)
+	fmt.Printf("hub: memory %s alone, %s with them, %.0f KiB each; %s of it pages of files\n", mib(alone), mib(with), float64(with-alone)/float64(n)/1024, mib(with-own))
 	if l.quiet > 0 {
 		fmt.Printf("%.2f %% of a core while nothing happens\n", 100*(in-used).Seconds()/l.quiet.Seconds())
 	}

@@ -4,6 +4,7 @@ package memory
 
 import (
 	"context"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
@@ -18,7 +19,10 @@ const (
 	// how much must be there to return, in bytes: a collection of a small server is not worth its time.
 	burst = 64 << 20
 	quiet = 16 << 20
-	worth = 16 << 20
+	worth = 8 << 20
+	// again is by how much the stacks must have become less in a collection for another one, and most how many there are at a time.
+	again = 512 << 10
+	most  = 6
 )
 
 // use is what the runtime says about the heap, in bytes (https://pkg.go.dev/runtime/metrics).
@@ -27,6 +31,8 @@ type use struct {
 	allocated uint64
 	// free is not in use and not returned, dead was in use since the last collection at most.
 	free, dead uint64
+	// stacks are those of goroutines.
+	stacks uint64
 }
 
 // Return returns unused memory after each burst of work, until ctx ends.
@@ -34,8 +40,19 @@ func Return(ctx context.Context) {
 	var b bursts
 	for sleep.For(ctx, interval) == nil {
 		if b.ended(read()) {
+			halve(func() uint64 { return read().stacks }, runtime.GC)
 			debug.FreeOSMemory()
 			b.returned(read())
+		}
+	}
+}
+
+// halve collects until that makes stacks no smaller: a collection only halves the stack of a goroutine that uses less than a quarter of it (runtime, shrinkstack), and a thousand of them may have grown in a burst.
+func halve(stacks func() uint64, collect func()) {
+	for range most {
+		before := stacks()
+		if collect(); stacks()+again > before {
+			return
 		}
 	}
 }
@@ -56,7 +73,7 @@ func (b *bursts) ended(u use) bool {
 func (b *bursts) returned(u use) { b.since, b.last = u.allocated, u.allocated }
 
 func read() use {
-	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"}}
+	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
 	metrics.Read(s)
 	v := func(i int) uint64 {
 		if s[i].Value.Kind() != metrics.KindUint64 {
@@ -64,7 +81,7 @@ func read() use {
 		}
 		return s[i].Value.Uint64()
 	}
-	u := use{allocated: v(0), free: v(1)}
+	u := use{allocated: v(0), free: v(1), stacks: v(4)}
 	if objects, live := v(2), v(3); objects > live {
 		u.dead = objects - live
 	}

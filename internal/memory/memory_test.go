@@ -2,6 +2,8 @@ package memory
 
 import (
 	"runtime"
+	"runtime/debug"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,6 +27,7 @@ var kept []byte
 
 // What the runtime says has the names that are read.
 func TestRead(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // none but those below
 	before := read()
 	kept = make([]byte, 32<<20)
 	after := read()
@@ -33,4 +36,54 @@ func TestRead(t *testing.T) {
 	kept = nil
 	runtime.GC()
 	require.Greater(t, read().free+read().dead, uint64(0))
+}
+
+func TestHalve(t *testing.T) {
+	const mib = 1 << 20
+	for name, c := range map[string]struct {
+		stacks []uint64 // after each collection
+		want   int
+	}{
+		"small ones":                    {[]uint64{1 * mib, 1 * mib}, 1},
+		"grown ones, until nothing is":  {[]uint64{64 * mib, 33 * mib, 17 * mib, 16 * mib, 15*mib + 700<<10}, 4},
+		"others grow in the meantime":   {[]uint64{8 * mib, 9 * mib}, 1},
+		"it ends though they shrink on": {[]uint64{70 * mib, 60 * mib, 50 * mib, 40 * mib, 30 * mib, 20 * mib, 10 * mib, 1 * mib}, most},
+	} {
+		t.Run(name, func(t *testing.T) {
+			done := 0
+			halve(func() uint64 { return c.stacks[done] }, func() { done++ })
+			require.Equal(t, c.want, done)
+		})
+	}
+}
+
+// grown uses 512 bytes of the stack for each level.
+func grown(levels int) byte {
+	var on [512]byte
+	on[levels] = 1
+	if levels == 0 {
+		return on[0]
+	}
+	return on[levels/2] + grown(levels-1)
+}
+
+// Stacks that have grown become small again, and one collection is not enough for that.
+func TestHalveStacks(t *testing.T) {
+	const n = 400
+	var ready sync.WaitGroup
+	until := make(chan struct{})
+	defer close(until)
+	for range n {
+		ready.Add(1)
+		go func() {
+			_ = grown(60)
+			ready.Done()
+			<-until
+		}()
+	}
+	ready.Wait()
+	before := read().stacks
+	require.Greater(t, before, uint64(n*30<<10))
+	halve(func() uint64 { return read().stacks }, runtime.GC)
+	require.Less(t, read().stacks, before/3)
 }
