@@ -170,7 +170,7 @@ func (dep *deployment) revert(ctx context.Context, changes []journal.RefChange) 
 func (dep *deployment) end() {
 	ctx := context.Background()
 	dep.res.Timings, dep.res.Outputs, dep.res.Tests = dep.env.Timings, dep.env.Outputs(), dep.env.Tests()
-	dep.res.Ended = dep.p.cfg.Now()
+	dep.res.End(dep.p.cfg.Now())
 	dep.hide(&dep.res)
 	dep.p.known.Project(dep.rec.Project).Remember(dep.rec.ID+" outputs", dep.env.SecretOutputs())
 	// For a deployment that went live the journal says so already: Committing is durable, and the refs have moved.

@@ -429,10 +429,7 @@ func (dep *deployment) drive(ctx context.Context) {
 // finish records the result, reports the verdict and lets the next one run.
 func (dep *deployment) finish() {
 	p, ctx := dep.p, context.Background()
-	dep.res.Ended = p.cfg.Now()
-	if dep.res.Started.IsZero() {
-		dep.res.Started = dep.res.Ended
-	}
+	dep.res.End(p.cfg.Now())
 	dep.hide(&dep.res)
 	res := dep.res
 	dep.update(func(rec *project.Record) {

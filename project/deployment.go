@@ -1,6 +1,7 @@
 package project
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -162,6 +163,12 @@ func (s State) Good() bool { return s == Live || s == Done }
 
 // Good reports whether the deployment succeeded and what it left passes its checks.
 func (r Result) Good() bool { return r.State.Good() && r.Unhealthy == "" }
+
+// End sets the end: as long after the start as it took, whatever the clock was set to meanwhile. Without a start they are the same.
+func (r *Result) End(now time.Time) {
+	r.Started = cmp.Or(r.Started, now)
+	r.Ended = r.Started.Add(max(0, now.Sub(r.Started)))
+}
 
 // Incomplete is what Event returns for a rollback after which something is not as it was before.
 const Incomplete = "rollback-incomplete"
