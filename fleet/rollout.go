@@ -376,7 +376,7 @@ func (r *Rollout) Fetch(ctx context.Context) error {
 	}
 	text := fmt.Sprintf("%d ready after %s", total-len(names), r.Now().Sub(begun).Round(100*time.Millisecond))
 	if len(r.Plan.Skipped) > 0 {
-		text += "; drained: " + strings.Join(r.Plan.Skipped, ", ")
+		text += "; drained: " + list(r.Plan.Skipped)
 	}
 	if len(r.Plan.Empty) > 0 {
 		text += "; stages without nodes: " + list(r.Plan.Empty)
@@ -418,8 +418,11 @@ func (r *Rollout) Run(ctx context.Context) error {
 	return nil
 }
 
-// list formats and shortens a list of names.
-func list(names []string) string {
+// list is Shortened, for this package.
+func list(names []string) string { return Shortened(names) }
+
+// Shortened joins names for a line of output: the first ones, and how many more there are.
+func Shortened(names []string) string {
 	const most = 12
 	if len(names) <= most {
 		return strings.Join(names, ", ")

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -109,7 +110,7 @@ func scanNode(row interface{ Scan(to ...any) error }) (n Node, err error) {
 	return n, nil
 }
 
-// List returns the nodes in the order of their names.
+// List returns the nodes in the order of their names, web2 before web10.
 func (s *Store) List(ctx context.Context) ([]Node, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT `+nodeColumns+` FROM nodes ORDER BY name`)
 	if err != nil {
@@ -124,6 +125,7 @@ func (s *Store) List(ctx context.Context) ([]Node, error) {
 		}
 		out = append(out, n)
 	}
+	slices.SortFunc(out, func(a, b Node) int { return natural(a.Name, b.Name) })
 	return out, rows.Err()
 }
 

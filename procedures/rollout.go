@@ -62,7 +62,7 @@ func (Rollout) Run(ctx context.Context, e *Env) error {
 	}
 	var lines []string
 	if left := p.NotLive(); len(left) > 0 {
-		lines = append(lines, "not live on "+strings.Join(left, ", ")+":  corpus-git rollout retry "+string(e.Deployment.Project))
+		lines = append(lines, "not live on "+fleet.Shortened(left)+":  corpus-git rollout retry "+string(e.Deployment.Project))
 	}
 	e.Summarize(lines, "live on %s", humanize.Plural(p.Count()[fleet.NodeLive], "node"))
 	return nil

@@ -84,6 +84,7 @@ func nodeList(s Session) *cobra.Command {
 			if len(list) == 0 {
 				p.Line("no nodes yet:  corpus-git node add NAME --ssh USER@HOST")
 			}
+			width := widthOf(list, func(n status.Node) string { return n.Name })
 			for _, n := range list {
 				version, drained := cmp.Or(n.Release, "-"), ""
 				if n.Drained {
@@ -92,7 +93,7 @@ func nodeList(s Session) *cobra.Command {
 				if n.Slots > 0 {
 					drained = "  " + humanize.Plural(n.Slots, "slot") + drained
 				}
-				p.Line("%-20s %-30s %-12s %s%s", n.Name, printable.Text(connection(n)), printable.Text(version), cmp.Or(printable.Text(roles(n)), "-"), drained)
+				p.Line("%-*s %-30s %-12s %s%s", width, n.Name, printable.Text(connection(n)), printable.Text(version), cmp.Or(printable.Text(roles(n)), "-"), drained)
 			}
 			return p.Err()
 		},

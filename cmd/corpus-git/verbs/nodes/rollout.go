@@ -128,12 +128,13 @@ func rolloutShow(s Session) *cobra.Command {
 			if len(r.Plan.Skipped) > 0 {
 				p.Line("drained     %s", strings.Join(r.Plan.Skipped, ", "))
 			}
+			width := widthOf(r.Nodes, func(n fleet.NodeProgress) string { return n.Name })
 			for _, st := range r.Stages {
 				p.Line("")
 				p.Line("stage %s: %d of %s complete", st.Name, st.Done, humanize.Plural(st.Of, "batch", "batches"))
 				for _, n := range r.Nodes {
 					if n.Stage == st.Name {
-						p.Line("  %-20s %-12s %s", n.Name, n.State, n.Reason)
+						p.Line("  %-*s %-12s %s", width, n.Name, n.State, strings.TrimPrefix(n.Reason, n.Name+": "))
 					}
 				}
 			}
@@ -221,4 +222,13 @@ func rolloutRetry(s Session) *cobra.Command {
 	}
 	c.Flags().BoolVar(&missing, "allow-missing", false, "skip nodes that are not ready")
 	return s.RunFlags(c, &verbose)
+}
+
+// widthOf returns the width of the column of names, at least that of most tables.
+func widthOf[T any](list []T, name func(T) string) int {
+	width := 20
+	for _, x := range list {
+		width = max(width, len(name(x)))
+	}
+	return width
 }
