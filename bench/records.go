@@ -142,14 +142,10 @@ func (c *filledServer) recordsUpTo(n int) (time.Duration, error) {
 			if err := recs.Note(ctx, rec); err != nil {
 				return 0, err
 			}
-			end, err := applied.Begin(ctx, config, did)
-			if err == nil {
-				err = end(ctx, did.State, did.Reason, did.Outputs)
-			}
-			if err == nil {
-				err = os.Link(from, state.EventLog(name.String(), string(rec.ID)))
-			}
-			if err != nil {
+			var failed error
+			applied.Begin(config, did, func(err error) { failed = err })(did.State, did.Reason, did.Outputs)
+			applied.Flush()
+			if err := errors.Join(failed, os.Link(from, state.EventLog(name.String(), string(rec.ID)))); err != nil {
 				return 0, err
 			}
 			entries = append(entries, audit.Entry{Actor: rec.Pusher.Key, From: "127.0.0.1", Action: "push", Project: name.String(), Object: rec.Change.Ref, Outcome: "ok", Deployment: string(rec.ID)})

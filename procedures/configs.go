@@ -1,7 +1,6 @@
 package procedures
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -22,29 +21,19 @@ import (
 	"corpus-git/sls"
 )
 
-// record records that a step is being applied, and returns a function that records its end. Failures to record are reported, but do not fail
-// the step.
-func (e *Env) record(ctx context.Context, r *recipe.Recipe, s recipe.Step) (done func(*sls.StepResult, error)) {
+// record records that a step is being applied, and returns a function that records its end. Both are written beside the steps, until the deployment ends (see
+// Tools.Open). Failures to record are reported, but do not fail the step.
+func (e *Env) record(r *recipe.Recipe, s recipe.Step) (done func(*sls.StepResult, error)) {
 	store := e.Tools.Configs
 	if store == nil || r == nil {
 		return func(*sls.StepResult, error) {}
-	}
-	ctx = context.WithoutCancel(ctx)
-	told := func(err error) {
-		if err != nil {
-			e.Note("%s is not in the list of configs: %v", s.Name, err)
-		}
 	}
 	d := e.Deployment
 	bound := configs.Deployment{Deployment: d.ID, Project: d.Project, Step: s.Name, Action: actionOf(d.Trigger), Inputs: e.recorded(e.Prepared.Cfg.Inputs())}
 	if v, ok := e.Prepared.Cfg.Get("minion_id"); ok && v != nil {
 		bound.Server = py.Str(v)
 	}
-	end, err := store.Begin(ctx, configOf(r, s, e.Prepared), bound)
-	if err != nil {
-		told(err)
-		return func(*sls.StepResult, error) {}
-	}
+	end := store.Begin(configOf(r, s, e.Prepared), bound, func(err error) { e.Note("%s is not in the list of configs: %v", s.Name, err) })
 	return func(res *sls.StepResult, err error) {
 		state, reason := configs.Complete, ""
 		switch {
@@ -58,7 +47,7 @@ func (e *Env) record(ctx context.Context, r *recipe.Recipe, s recipe.Step) (done
 			}
 		}
 		reason, _, _ = strings.Cut(e.Prepared.Redactor.String(reason), "\n")
-		told(end(ctx, state, reason, e.outputsOf(s)))
+		end(state, reason, e.outputsOf(s))
 	}
 }
 

@@ -67,6 +67,7 @@ func (Install) Run(ctx context.Context, env *Env) error {
 		begun = env.installing
 	}
 	env.installing = begun
+	defer func() { env.files.Close() }()
 	for i, s := range steps {
 		if err := env.asked(); err != nil {
 			return err
@@ -121,7 +122,7 @@ func (e *Env) step(ctx context.Context, procedure string, s recipe.Step, n, of i
 	}
 	e.running = running{procedure: procedure, step: s, begun: begun, was: was}
 	stop := e.watchLate(s)
-	res, err := e.apply(ctx, e.Prepared.Recipe, s, e.Prepared.input(e, e.Prepared.Recipe, s, sls.Live), sink)
+	res, err := e.apply(ctx, e.Prepared.Recipe, s, e.Prepared.input(e, e.Prepared.Recipe, s, sls.Live), sink, n < of)
 	stop()
 	sink.close()
 	if err != nil && e.suspended(ctx) {

@@ -131,7 +131,7 @@ func (e *Env) runOwn(ctx context.Context, procedure string, r *recipe.Recipe, s 
 	if procedure == NameRollback {
 		in.Undo = nil // it repairs, so it is not undone
 	}
-	res, err := e.apply(ctx, r, s, in, sink)
+	res, err := e.apply(ctx, r, s, in, sink, false)
 	sink.close()
 	file := layout.SaltDir + "/" + s.File
 	if err != nil {

@@ -25,6 +25,7 @@ import (
 	"corpus-git/procedures/examined"
 	"corpus-git/procedures/inherit"
 	"corpus-git/procedures/keys"
+	"corpus-git/procedures/outfile"
 	"corpus-git/procedures/pillar"
 	"corpus-git/procedures/recipe"
 	"corpus-git/procedures/resume"
@@ -173,13 +174,17 @@ func (t *Tools) Pillar(name project.Name) *pillar.Reader {
 }
 
 // Open returns the tools of one deployment: its steps may share what their runner keeps alive. close must be called once, when the
-// deployment has ended.
+// deployment has ended; it waits until what its steps were recorded as is written.
 func (t *Tools) Open() (tools *Tools, close func() error) {
 	out := *t
 	out.known = examined.New(t.Changes)
 	steps, end := sls.Open(t.Steps)
 	out.Steps = steps
-	return &out, func() error { out.known.Close(); return end() }
+	return &out, func() error {
+		out.known.Close()
+		out.Configs.Flush()
+		return end()
+	}
 }
 
 // runner returns the runner that applies a step.
@@ -283,6 +288,7 @@ type Env struct {
 	archived bool
 	cfg      *stepCfg // of the steps that ran
 	wrote    stepOutputs
+	files    outfile.Series
 	waiting  *waiting.Run
 	roll     *fleet.Rollout
 	before   *py.Dict // cfg as it was at the beginning of the step that is running, or failed
@@ -305,7 +311,7 @@ type Env struct {
 func (e *Env) Again(t *Tools, p *Prepared, d project.Deployment) *Env {
 	out := *e
 	out.Tools, out.Prepared, out.Deployment = t, p, d
-	out.LiveTree, out.live, out.liveLoaded, out.Undo, out.cfg, out.scan, out.synced, out.wrote, out.kept = nil, nil, false, nil, nil, nil, nil, stepOutputs{}, nil
+	out.LiveTree, out.live, out.liveLoaded, out.Undo, out.cfg, out.scan, out.synced, out.wrote, out.files, out.kept = nil, nil, false, nil, nil, nil, nil, stepOutputs{}, outfile.Series{}, nil
 	out.Beside, out.Publish, out.waiting, out.Pause, out.Goes, out.paused = nil, nil, nil, nil, nil, nil
 	return &out
 }

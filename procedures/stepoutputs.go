@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
 	"strings"
 
 	"corpus-git/internal/event"
@@ -80,19 +78,23 @@ func (e *Env) keepTests(dir string, s recipe.Step) {
 // SecretOutputs returns the values of those that are declared as secret.
 func (e *Env) SecretOutputs() []redact.Secret { return e.wrote.secrets }
 
-// apply runs one step, with an empty file for its outputs, and adds what it wrote to cfg of the later steps, and to the record.
-func (e *Env) apply(ctx context.Context, r *recipe.Recipe, s recipe.Step, in *sls.Input, sink sls.Sink) (*sls.StepResult, error) {
-	file := outfile.Path(e.Tools.State, e.Deployment.ID)
-	if err := e.makeOutputs(file); err != nil {
+// apply runs one step, with an empty file for its outputs, and adds what it wrote to cfg of the later steps, and to the record. more reports that another
+// step follows if this one succeeds.
+func (e *Env) apply(ctx context.Context, r *recipe.Recipe, s recipe.Step, in *sls.Input, sink sls.Sink, more bool) (res *sls.StepResult, err error) {
+	if e.files.File == "" {
+		e.files = outfile.Series{File: outfile.Path(e.Tools.State, e.Deployment.ID), Machine: e.Tools.Host}
+	}
+	file := e.files.File
+	defer func() { e.files.End(more && err == nil && res.OK()) }()
+	if err := e.files.Begin(e.writers(), more); err != nil {
 		return nil, fault.New(fault.Internal, "make the file for outputs", "%w", err)
 	}
-	defer func() { _ = os.RemoveAll(filepath.Dir(file)) }()
 	if err := e.waits().Open(ctx); err != nil {
 		return nil, fault.New(fault.Internal, "open the waits", "%w", err)
 	}
 	e.before = e.stepCfg().value
-	done := e.record(ctx, r, s)
-	res, err := e.run(ctx, s, in, sink)
+	done := e.record(r, s)
+	res, err = e.run(ctx, s, in, sink)
 	failed := err != nil || !res.OK()
 	wrote, outErr := e.readOutputs(file, s)
 	e.keepTests(outfile.Reports(file), s)
@@ -119,15 +121,16 @@ func (e *Env) apply(ctx context.Context, r *recipe.Recipe, s recipe.Step, in *sl
 	return res, err
 }
 
-// makeOutputs makes the file again. Who runs steps as the project's user writes it by the group.
-func (e *Env) makeOutputs(file string) error {
-	var group *host.Group
-	if e.Tools.Accounts {
-		if g, err := e.Tools.Host.Users.Group(e.Prepared.Cfg.Group()); err == nil { // a project without a group of its own has no such steps
-			group = &g
-		}
+// writers returns the group whose members may write the file: steps may run as the project's user. nil means none.
+func (e *Env) writers() *host.Group {
+	if !e.Tools.Accounts {
+		return nil
 	}
-	return outfile.Make(file, e.Tools.Host, group)
+	g, err := e.Tools.Host.Users.Group(e.Prepared.Cfg.Group())
+	if err != nil {
+		return nil // a project without a group of its own has no such steps
+	}
+	return &g
 }
 
 // readOutputs reads what a step wrote. Valid outputs are returned beside the error.

@@ -40,19 +40,99 @@ func Drop(state layout.State, id project.ID) error {
 	if id == "" || strings.ContainsAny(string(id), "/.") {
 		return nil
 	}
-	return os.RemoveAll(filepath.Dir(Path(state, id)))
+	return drop(filepath.Dir(Path(state, id)))
 }
 
-// Make recreates the file and the folder for reports. If group is not nil, and this process is root, members of that group may write it: steps run as the
-// project's user.
-func Make(file string, machine *host.Host, group *host.Group) error {
-	dir := filepath.Dir(file)
+func drop(dir string) error {
+	return errors.Join(os.RemoveAll(dir), os.RemoveAll(dir+nextSuffix), os.RemoveAll(dir+oldSuffix))
+}
+
+// Series makes the file and the folder for reports again for each step of a deployment, while the step before runs. Drop removes what a crash leaves. It
+// is for one goroutine.
+type Series struct {
+	// File is the path, of Path.
+	File    string
+	Machine *host.Host
+
+	next chan error    // the result of making it for the next step; nil if that has not begun
+	of   *host.Group   // for which group that is
+	gone chan struct{} // closed when what the last step left is removed; nil if nothing is being removed
+}
+
+// Begin makes what a step finds; more reports that another step may follow. Members of the group may write it if it is not nil and this process is root:
+// steps run as the project's user.
+func (s *Series) Begin(group *host.Group, more bool) error {
+	made := false
+	if s.next != nil {
+		err := <-s.next
+		s.next = nil
+		same := s.of == group || s.of != nil && group != nil && s.of.GID == group.GID // a step may have created it
+		made = err == nil && same && os.Rename(s.dir()+nextSuffix, s.dir()) == nil
+	}
+	if !made {
+		if err := s.make(s.dir(), group); err != nil {
+			return err
+		}
+	}
+	if err := s.admit(s.dir(), group, 0o710); err != nil {
+		return err
+	}
+	if more {
+		next := make(chan error, 1)
+		s.next, s.of = next, group
+		go func() { next <- s.make(s.dir()+nextSuffix, group) }()
+	}
+	return nil
+}
+
+// End removes what a step left; more reports that another step follows: otherwise nothing is left when it returns.
+func (s *Series) End(more bool) {
+	if s.gone != nil {
+		<-s.gone
+		s.gone = nil
+	}
+	if !more {
+		if s.next != nil {
+			<-s.next
+			s.next = nil
+		}
+		_ = drop(s.dir())
+		return
+	}
+	old := s.dir() + oldSuffix
+	if os.Rename(s.dir(), old) != nil {
+		_ = os.RemoveAll(s.dir()) // Begin fails if something is left
+		return
+	}
+	gone := make(chan struct{})
+	s.gone = gone
+	go func() {
+		defer close(gone)
+		_ = os.RemoveAll(old)
+	}()
+}
+
+// Close removes what is left if no further step began after an End that expected one.
+func (s *Series) Close() {
+	if s.next != nil || s.gone != nil {
+		s.End(false)
+	}
+}
+
+// nextSuffix and oldSuffix are the ends of the folders' names before and after their step.
+const nextSuffix, oldSuffix = ".next", ".old"
+
+func (s *Series) dir() string { return filepath.Dir(s.File) }
+
+// make makes a folder as a step finds it, but for nobody else than this process yet.
+func (s *Series) make(dir string, group *host.Group) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
+	file := filepath.Join(dir, filepath.Base(s.File))
 	if err := os.Mkdir(Reports(file), 0o700); err != nil {
 		return err
 	}
@@ -63,21 +143,21 @@ func Make(file string, machine *host.Host, group *host.Group) error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	if machine.EUID != 0 || group == nil {
+	if err := s.admit(file, group, 0o660); err != nil {
+		return err
+	}
+	return s.admit(Reports(file), group, 0o770)
+}
+
+// admit gives the group access to a path.
+func (s *Series) admit(path string, group *host.Group, mode fs.FileMode) error {
+	if s.Machine.EUID != 0 || group == nil {
 		return nil
 	}
-	for _, x := range []struct {
-		path string
-		mode fs.FileMode
-	}{{file, 0o660}, {Reports(file), 0o770}, {dir, 0o710}} {
-		if err := os.Chown(x.path, 0, group.GID); err != nil {
-			return err
-		}
-		if err := os.Chmod(x.path, x.mode); err != nil {
-			return err
-		}
+	if err := os.Chown(path, 0, group.GID); err != nil {
+		return err
 	}
-	return nil
+	return os.Chmod(path, mode)
 }
 
 // Open opens what a step wrote, for reading. A step that removed the file, or put something else in its place, a link or a fifo, is fault.Failed.

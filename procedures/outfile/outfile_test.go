@@ -1,6 +1,7 @@
 package outfile_test
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -10,7 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"corpus-git/internal/fault"
+	"corpus-git/layout"
 	"corpus-git/procedures/outfile"
+	"corpus-git/sls/host"
 )
 
 // A step's file is read as it is; what a step put in its place is never waited for nor followed.
@@ -41,5 +44,88 @@ func TestOpen(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "a=1\n", string(text))
 		})
+	}
+}
+
+// Each step of a series finds an empty file at the same path, whatever the step before did to it and still does, and nothing is left behind.
+func TestSeries(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	for name, did := range map[string]func(t *testing.T, dir string){
+		"nothing": func(*testing.T, string) {},
+		"removed": func(t *testing.T, dir string) { require.NoError(t, os.RemoveAll(dir)) },
+		"replaced": func(t *testing.T, dir string) {
+			require.NoError(t, errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)))
+		},
+		"reports": func(t *testing.T, dir string) {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "tests", "a.xml"), []byte("<a/>"), 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := outfile.Series{File: outfile.Path(layout.State(t.TempDir()), "one"), Machine: &host.Host{EUID: 1}}
+			dir := filepath.Dir(s.File)
+			for _, x := range []string{dir, dir + ".old", dir + ".next"} { // by a crash
+				require.NoError(t, errors.Join(os.MkdirAll(x, 0o700), os.WriteFile(filepath.Join(x, "outputs"), []byte("a=1\n"), 0o600)))
+			}
+			var before []*os.File
+			for i := range 4 {
+				require.NoError(t, s.Begin(nil, i < 3))
+				for _, f := range before { // what still runs of earlier steps
+					_, err := f.WriteString("late=1\n")
+					require.NoError(t, err)
+				}
+				text, err := os.ReadFile(s.File)
+				require.NoError(t, err)
+				require.Empty(t, text)
+				reports, err := os.ReadDir(outfile.Reports(s.File))
+				require.NoError(t, err)
+				require.Empty(t, reports)
+				fi, err := os.Stat(dir)
+				require.NoError(t, err)
+				require.Equal(t, os.FileMode(0o700), fi.Mode().Perm())
+				f, err := os.OpenFile(s.File, os.O_WRONLY|os.O_APPEND, 0)
+				require.NoError(t, err)
+				defer f.Close()
+				before = append(before, f)
+				did(t, dir)
+				s.End(i < 3)
+			}
+			left, err := filepath.Glob(dir + "*")
+			require.NoError(t, err)
+			require.Empty(t, left)
+			// The step that was to follow does not.
+			require.NoError(t, s.Begin(nil, true))
+			s.End(true)
+			s.Close()
+			s.Close()
+			left, err = filepath.Glob(dir + "*")
+			require.NoError(t, err)
+			require.Empty(t, left)
+		})
+	}
+}
+
+// Members of the project's group may write, a group that was created meanwhile included.
+func TestSeriesOfAGroup(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives files to a group")
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	s := outfile.Series{File: outfile.Path(layout.State(t.TempDir()), "one"), Machine: &host.Host{}}
+	for i, gid := range []int{0, 65534, 65534, 65533} {
+		var group *host.Group
+		if gid != 0 {
+			group = &host.Group{GID: gid}
+		}
+		require.NoError(t, s.Begin(group, i < 3))
+		for path, mode := range map[string]os.FileMode{s.File: 0o660, outfile.Reports(s.File): 0o770, filepath.Dir(s.File): 0o710} {
+			fi, err := os.Stat(path)
+			require.NoError(t, err)
+			if group == nil {
+				mode &= 0o700
+			}
+			require.Equal(t, mode, fi.Mode().Perm(), path)
+			require.EqualValues(t, gid, fi.Sys().(*syscall.Stat_t).Gid, path)
+		}
+		s.End(i < 3)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"strings"
 	"time"
 
@@ -93,8 +92,9 @@ type Deployment struct {
 
 // Store is the two tables. Its methods are safe for concurrent use.
 type Store struct {
-	db  *sql.DB
-	now func() time.Time
+	db     *sql.DB
+	now    func() time.Time
+	writer *writer
 }
 
 // statements create the tables. The tables of the room pipeline must exist: what is deleted there is deleted here.
@@ -130,45 +130,7 @@ func statements() []string {
 
 // Open creates the tables. The tables of deployments must exist.
 func Open(ctx context.Context, d *sql.DB, now func() time.Time) (*Store, error) {
-	return &Store{db: d, now: now}, db.Migrate(ctx, d, "configs", statements())
-}
-
-// Begin records that a config is being applied, unless that is recorded already, and the config itself if it is new. end records how it ended.
-func (s *Store) Begin(ctx context.Context, c Config, d Deployment) (end func(ctx context.Context, state State, reason string, outputs json.RawMessage) error, err error) {
-	c.ID = c.hash()
-	var seq int64
-	err = db.WithoutSync(ctx, s.db, func(conn *sql.Conn) error {
-		tx, err := conn.BeginTx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = tx.Rollback() }()
-		_, err = tx.ExecContext(ctx, `INSERT INTO configs(id, grp, file, source, inputs, outputs, options) VALUES(?,?,?,?,?,?,?) ON CONFLICT(id) DO NOTHING`,
-			c.ID, c.Group, c.File, c.Source, c.Inputs, c.Outputs, c.Options)
-		if err != nil {
-			return err
-		}
-		// A step that waited for signals while the server was restarted goes on.
-		err = tx.QueryRowContext(ctx, `SELECT seq FROM config_deployments WHERE state = 'IN_PROGRESS' AND deployment = ? AND step = ? AND config = ? AND action = ?`, d.Deployment, d.Step, c.ID, d.Action).Scan(&seq)
-		if err == nil || !errors.Is(err, sql.ErrNoRows) {
-			return err
-		}
-		res, err := tx.ExecContext(ctx, `INSERT INTO config_deployments(deployment, project, step, config, server, action, state, reason, inputs, outputs, began, ended)
-			VALUES(?,?,?,?,?,?,?,'',?,'',?,0)`, d.Deployment, d.Project, d.Step, c.ID, d.Server, d.Action, InProgress, string(d.Inputs), s.now().UnixNano())
-		if err != nil {
-			return err
-		}
-		if seq, err = res.LastInsertId(); err != nil {
-			return err
-		}
-		return tx.Commit()
-	})
-	return func(ctx context.Context, state State, reason string, outputs json.RawMessage) error {
-		return db.WithoutSync(ctx, s.db, func(conn *sql.Conn) error {
-			_, err := conn.ExecContext(ctx, `UPDATE config_deployments SET state = ?, reason = ?, outputs = ?, ended = ? WHERE seq = ?`, state, reason, string(outputs), s.now().UnixNano(), seq)
-			return err
-		})
-	}, err
+	return &Store{db: d, now: now, writer: newWriter(d)}, db.Migrate(ctx, d, "configs", statements())
 }
 
 // Abandon marks those that a dead server left in progress as failed, except those of some deployments, which continue, and returns their number.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,13 +31,19 @@ func TestConfigsNeverChange(t *testing.T) {
 	s, d := store(t)
 	c := Config{Group: "script", File: "010_a", Source: "#!/bin/sh\n"}
 	for i := range 2 {
-		end, err := s.Begin(t.Context(), c, Deployment{Deployment: "one", Project: "app", Step: "010_a", Server: "web1", Action: Deploy, Inputs: json.RawMessage(`{"port":1}`)})
-		require.NoError(t, err)
+		var failed []string
+		end := s.Begin(c, Deployment{Deployment: "one", Project: "app", Step: "010_a", Server: "web1", Action: Deploy, Inputs: json.RawMessage(`{"port":1}`)}, func(err error) { failed = append(failed, err.Error()) })
 		if i == 0 {
-			require.NoError(t, end(t.Context(), Complete, "", json.RawMessage(`{"v":"2"}`)))
-			require.ErrorContains(t, end(t.Context(), Failed, "", nil), "this deployment has ended")
+			end(Complete, "", json.RawMessage(`{"v":"2"}`))
+			s.Flush()
+			require.Empty(t, failed)
+			end(Failed, "", nil)
+			s.Flush()
+			require.Len(t, failed, 1)
+			require.Contains(t, failed[0], "this deployment has ended")
 		}
 	}
+	s.Flush()
 	list, err := s.List(t.Context(), Filter{Server: "web1", Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, list, 2)
@@ -139,19 +146,52 @@ func BenchmarkList(b *testing.B) {
 func TestContinue(t *testing.T) {
 	s, _ := store(t)
 	c, of := Config{Group: "salt", File: "010.sls"}, Deployment{Deployment: "one", Project: "app", Step: "010", Action: Deploy}
-	_, err := s.Begin(t.Context(), c, of)
-	require.NoError(t, err)
-	end, err := s.Begin(t.Context(), c, of)
-	require.NoError(t, err)
-	require.NoError(t, end(t.Context(), Complete, "", nil))
+	fails := func(err error) { t.Error(err) }
+	s.Begin(c, of, fails)
+	s.Begin(c, of, fails)(Complete, "", nil)
 	other := of
 	other.Action = Rollback
-	_, err = s.Begin(t.Context(), c, other)
-	require.NoError(t, err)
+	s.Begin(c, other, fails)
+	s.Flush()
 	require.NoError(t, s.AbandonOf(t.Context(), "one"))
 	list, err := s.List(t.Context(), Filter{Deployment: "one", Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, list, 2)
 	require.Equal(t, Failed, list[0].State)
 	require.Equal(t, Complete, list[1].State)
+}
+
+// What many deployments record is in the order of their calls, whatever shares a transaction; what the tables refuse affects nothing else.
+func TestWritesKeepTheirOrder(t *testing.T) {
+	s, _ := store(t)
+	var failed atomic.Int64
+	var ends []func(State, string, json.RawMessage)
+	for i := range 50 {
+		d := Deployment{Deployment: project.ID(fmt.Sprint("d", i)), Project: "app", Step: "010_a", Action: Deploy}
+		ends = append(ends, s.Begin(Config{Group: "salt", File: fmt.Sprint(i % 3)}, d, func(error) { failed.Add(1) }))
+	}
+	for i, end := range ends {
+		end(Complete, fmt.Sprint(i), nil)
+		end("LOST", "", nil) // refused: it has ended
+	}
+	s.Flush()
+	require.EqualValues(t, len(ends), failed.Load())
+	list, err := s.List(t.Context(), Filter{Limit: 100})
+	require.NoError(t, err)
+	require.Len(t, list, len(ends))
+	for i, d := range list {
+		n := len(ends) - 1 - i
+		require.Equal(t, []any{project.ID(fmt.Sprint("d", n)), Complete, fmt.Sprint(n)}, []any{d.Deployment, d.State, d.Reason})
+	}
+}
+
+// Without its database nothing is recorded, and each caller is told once.
+func TestFailedWritesAreTold(t *testing.T) {
+	s, d := store(t)
+	require.NoError(t, d.Close())
+	var failed []error
+	s.Begin(Config{}, Deployment{}, func(err error) { failed = append(failed, err) })(Complete, "", nil)
+	s.Flush()
+	require.NotEmpty(t, failed)
+	(*Store)(nil).Flush()
 }
