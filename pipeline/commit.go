@@ -191,6 +191,15 @@ func (dep *deployment) later(f func() error) error {
 	return nil
 }
 
+// aside runs f beside what follows for a deployment that went live, whose verdict waits for it; otherwise now.
+func (dep *deployment) aside(f func()) {
+	if !dep.soon {
+		f()
+		return
+	}
+	dep.closing.Go(f)
+}
+
 // settle runs what was deferred until after the verdict.
 func (dep *deployment) settle() {
 	if dep.journal != nil && dep.soon {
@@ -220,14 +229,23 @@ func (dep *deployment) conclude(ctx context.Context) {
 		}
 	}
 	dep.moveEnvironment(ctx)
+	rotated := make(chan struct{})
+	sweep := func() {
+		dep.p.sweepPins(ctx, dep.env.Deployment.Project, dep.env.Deployment.ID, dep.later, func() { <-rotated })
+	}
+	if dep.soon {
+		dep.closing.Go(sweep)
+	}
 	settle, err := dep.env.RetainSoon(dep.res.State)
 	if err = errors.Join(err, dep.later(settle)); err != nil {
 		dep.log.Append(event.Event{Kind: event.Note, Text: "old archives were not rotated: " + strings.Join(dep.explain(err), " ")})
 	}
+	if close(rotated); !dep.soon {
+		sweep()
+	}
 	if err := dep.env.DropUndo(dep.res.State); err != nil {
 		dep.p.cfg.Logger.Warn().Err(err).Str("deployment", string(dep.rec.ID)).Msg("remove the undo log")
 	}
-	dep.p.sweepPins(ctx, dep.env.Deployment.Project, dep.env.Deployment.ID, dep.later)
 	if _, skip := dep.env.Prepared.Skips(procedures.NameNotify); !skip {
 		if err := dep.env.Override(ctx, procedures.Notify{}); err != nil {
 			dep.env.Note("notify: %s", strings.Join(dep.explain(err), " "))

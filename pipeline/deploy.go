@@ -31,7 +31,7 @@ func (dep *deployment) deploy(ctx context.Context) {
 	}
 	dep.update(func(rec *project.Record) { rec.Deployment = d })
 	dep.printPromoted()
-	defer p.dropRecipes(d.ID)
+	defer dep.aside(func() { p.dropRecipes(d.ID) })
 	p.known.Recall(ctx, d, dep.in, dep.redact)
 	tools, end := p.cfg.Tools.Open()
 	defer func() {
@@ -40,6 +40,7 @@ func (dep *deployment) deploy(ctx context.Context) {
 		}
 	}()
 	dep.tools = tools
+	defer func() { _, _ = dep.described() }() // it reads what was pushed
 	if err := dep.recoverPanic("prepare", func() error { return dep.prepare(ctx) }); err != nil {
 		dep.refuse(err)
 		return
@@ -176,6 +177,9 @@ func (dep *deployment) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if !dep.continuing && d.Trigger.Deploys() {
+		dep.describe(ctx)
+	}
 	src.Private = p.cfg.State.Recipe(string(d.ID), brought)
 	prep, err := procedures.Prepare(ctx, dep.tools, d, src, dep.redact)
 	if err != nil {
@@ -210,6 +214,7 @@ func (dep *deployment) prepare(ctx context.Context) error {
 
 // environment returns the procedures' environment of a deployment, without the prepared parts.
 func (dep *deployment) environment(ctx context.Context, tools *procedures.Tools, set Settings) *procedures.Env {
+	dep.estimated()
 	p, d := dep.p, dep.record().Deployment
 	return &procedures.Env{
 		Tools: tools, Deployment: d, Paths: p.cfg.Root.Project(d.Project.String()), Report: dep,
@@ -309,10 +314,11 @@ func (dep *deployment) stage(ctx context.Context, changes []journal.RefChange) (
 	return staged.Stage(ctx, changes, func(repo project.Repo) staged.Repository { return dep.p.cfg.Repository(dep.rec.Project, repo) })
 }
 
-// dropStaged releases staged refs that were not published.
+// dropStaged releases staged refs that were not published, and waits for the syncs of those that were.
 func (dep *deployment) dropStaged() {
 	dep.livePins.Abort()
 	dep.newPins.Abort()
+	_ = dep.settled()
 }
 
 // beside makes durable what the deployment has recorded. It runs after the archive was written and its file system synced, so that little
@@ -344,7 +350,8 @@ func (dep *deployment) beside(ctx context.Context, covered uint64) error {
 }
 
 // publish moves the pushed objects to the repository, stores what the preparation found out (procedures.Prepared.Store), and pins them. It
-// comes after the archive: if there is too little space for that, the push is refused, and leaves nothing behind.
+// comes after the archive: if there is too little space for that, the push is refused, and leaves nothing behind. What is visible is durable
+// when settled returns, which is called before anything is changed: its syncs run beside that of the journal's next entry.
 func (dep *deployment) publish(ctx context.Context) error {
 	if dep.published {
 		return nil
@@ -355,7 +362,11 @@ func (dep *deployment) publish(ctx context.Context) error {
 	if err := dep.beside(ctx, 0); err != nil {
 		return err
 	}
-	if err := dep.livePins.Settle(); err != nil {
+	names := func() error { return nil }
+	if dep.in != nil {
+		names = func() error { return dep.in.SyncNames(ctx) }
+	}
+	if err := staged.Together(dep.livePins.Settle, names)(); err != nil {
 		return fault.New(fault.Internal, "pin commits", "%w", err)
 	}
 	dep.livePins = nil
@@ -366,14 +377,14 @@ func (dep *deployment) publish(ctx context.Context) error {
 	if err := dep.newPins.Publish(); err != nil {
 		return fault.New(fault.Internal, "pin commits", "%w", err)
 	}
+	objects := func() error { return nil }
 	if dep.in != nil {
-		if err := dep.in.Migrate(ctx); err != nil {
+		var err error
+		if objects, err = dep.in.Publish(ctx); err != nil {
 			return fault.New(fault.Internal, "publish objects", "%w", err)
 		}
 	}
-	if err := dep.newPins.Settle(); err != nil {
-		return fault.New(fault.Internal, "pin commits", "%w", err)
-	}
+	dep.settled = staged.Together(dep.newPins.Settle, objects)
 	dep.newPins, dep.published = nil, true
 	return nil
 }

@@ -69,9 +69,12 @@ type deployment struct {
 	// livePins and newPins are staged by accept; begun reports that beside has run, published that publish has run.
 	livePins, newPins staged.Refs
 	begun, published  bool
+	settled           func() error // waits until what publish published is durable
 	// soon reports that the verdict is reported before everything is durable; settle then runs rest.
 	soon bool
 	rest []func() error
+	// closing is what the verdict waits for; see aside.
+	closing sync.WaitGroup
 	// held is closed when the deployment waits after its archive, released when it continues; see project.Deployment.Hold.
 	held, released chan struct{}
 	release        sync.Once
@@ -85,26 +88,32 @@ type deployment struct {
 	usual      map[string]project.Estimate
 	// stepsLimit is a shorter limit than the release's own for the steps that a rollback applies; 0 means none.
 	stepsLimit time.Duration
+	// estimated waits until usual, and the record's estimate, are known; described waits for what the deployment brings. Both are found out beside other work.
+	estimated func()
+	described func() (*project.Description, error)
 }
 
 // newDeployment makes a deployment without recording anything.
 func (p *Pipeline) newDeployment(rec project.Record) *deployment {
-	return &deployment{p: p, rec: rec, cancel: func(error) {}, ended: make(chan struct{}), turn: make(chan struct{}), hurry: make(chan struct{}), wanted: make(chan struct{}), held: make(chan struct{}), released: make(chan struct{}), rests: make(chan struct{})}
+	dep := &deployment{p: p, rec: rec, cancel: func(error) {}, ended: make(chan struct{}), turn: make(chan struct{}), hurry: make(chan struct{}), wanted: make(chan struct{}), held: make(chan struct{}), released: make(chan struct{}), rests: make(chan struct{}),
+		described: func() (*project.Description, error) { return nil, nil }, settled: func() error { return nil }}
+	dep.estimated = sync.OnceFunc(dep.estimate)
+	return dep
 }
 
 // estimate estimates the duration of the deployment and its parts from past ones. Only deployments of a commit have an estimate.
-func (dep *deployment) estimate(ctx context.Context) {
-	switch dep.rec.Trigger {
+func (dep *deployment) estimate() {
+	d := dep.record().Deployment
+	switch d.Trigger {
 	case project.TriggerPush, project.TriggerRedeploy, project.TriggerBundle, project.TriggerPromote:
 	default:
 		return
 	}
 	var err error
-	if dep.usual, err = dep.p.records.Estimates(ctx, dep.rec.Project); err != nil {
-		dep.p.cfg.Logger.Warn().Err(err).Str("deployment", string(dep.rec.ID)).Msg("estimate a deployment")
+	if dep.usual, err = dep.p.records.Estimates(context.Background(), d.Project); err != nil {
+		dep.p.cfg.Logger.Warn().Err(err).Str("deployment", string(d.ID)).Msg("estimate a deployment")
 	}
-	s := dep.rec.Select
-	if e, ok := dep.usual[""]; ok && len(s.Only)+len(s.OnlySteps)+len(s.Skip) == 0 {
+	if e, ok := dep.usual[""]; ok && len(d.Select.Only)+len(d.Select.OnlySteps)+len(d.Select.Skip) == 0 {
 		dep.update(func(rec *project.Record) { rec.Estimate = &e })
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"corpus-git/internal/diskfull"
 	"corpus-git/internal/event"
@@ -20,7 +21,7 @@ import (
 func (dep *deployment) execute(ctx context.Context) {
 	d := dep.env.Deployment
 	begun := dep.p.cfg.Now()
-	desc, err := dep.describe(ctx)
+	desc, err := dep.described()
 	if err != nil {
 		dep.p.cfg.Logger.Warn().Err(dep.redact.Error(err)).Str("deployment", string(d.ID)).Msg("describe")
 	}
@@ -136,6 +137,9 @@ func (dep *deployment) procedure(ctx context.Context, env *procedures.Env, proc 
 	} else {
 		err = dep.enter(journal.Entry{Kind: journal.Begin, Procedure: name})
 	}
+	if serr := dep.settled(); err == nil && serr != nil {
+		err = fault.New(fault.Internal, "publish objects", "%w", serr)
+	}
 	if err == nil {
 		dep.update(func(rec *project.Record) { rec.Procedure, rec.Step, rec.Since = name, "", dep.p.cfg.Now() })
 		env.Report.Append(event.Event{Kind: event.ProcedureStart, Procedure: name, Duration: env.Usual[name].Median})
@@ -189,20 +193,24 @@ func (dep *deployment) explain(err error) []string {
 	return procedures.ErrorLines(err)
 }
 
-func (dep *deployment) describe(ctx context.Context) (*project.Description, error) {
-	d := dep.env.Deployment
+// describe begins to find out what the deployment brings, once its submodules are there.
+func (dep *deployment) describe(ctx context.Context) {
+	d := dep.record().Deployment
 	repo, old, cur := project.Code, d.LiveCode, d.Code
 	if d.Repo == project.PillarRepo {
 		repo, old, cur = project.PillarRepo, d.LivePillar, d.Pillar
 	}
 	if cur == "" {
-		return nil, nil
+		return
 	}
-	desc, err := dep.p.cfg.Repository(d.Project, repo).Describe(ctx, old, cur, sources.Incoming(d, dep.in, repo))
-	if err != nil {
-		return nil, err
-	}
-	return &desc, nil
+	dep.described = sync.OnceValues(func() (*project.Description, error) {
+		desc, err := dep.p.cfg.Repository(d.Project, repo).Describe(ctx, old, cur, sources.Incoming(d, dep.in, repo))
+		if err != nil {
+			return nil, err
+		}
+		return &desc, nil
+	})
+	go func() { _, _ = dep.described() }()
 }
 
 // Append implements procedures.Reporter: the record is kept up to date as events arrive.

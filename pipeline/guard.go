@@ -31,7 +31,7 @@ func (dep *deployment) guard(ctx context.Context, src procedures.Sources, prep *
 			}
 		}
 	}
-	if d.AllowEmpty || d.LiveCode == "" || d.LiveCode == d.Code {
+	if d.AllowEmpty || d.LiveCode == "" || d.LiveCode == d.Code || recipe.Deploys(src.Code) {
 		return nil
 	}
 	live, err := dep.liveTree(ctx)

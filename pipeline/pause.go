@@ -197,7 +197,6 @@ func (dep *deployment) mayContinue(ctx context.Context, at resume.Paused, limit 
 	if dep.set, err = p.cfg.Settings(ctx, d.Project); err != nil {
 		return err
 	}
-	dep.estimate(ctx)
 	if err := dep.recoverPanic("prepare", func() error { return dep.prepare(ctx) }); err != nil {
 		return err
 	}

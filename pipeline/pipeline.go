@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -279,11 +280,18 @@ func (p *Pipeline) admit(ctx context.Context, dep *deployment) (same *deployment
 		dep.abandon()
 		return same, nil
 	}
+	var ahead []*deployment
+	if q := p.queues[d.Project]; q != nil {
+		ahead = slices.Clone(q.all)
+	}
 	p.byID[d.ID] = dep
 	p.running.Add(1)
 	p.mu.Unlock()
 	if err = p.records.Note(ctx, dep.shown()); err == nil {
-		dep.estimate(ctx)
+		go dep.estimated()
+	}
+	for _, x := range ahead {
+		x.estimated() // when it is dep's turn depends on it
 	}
 	p.mu.Lock()
 	if err != nil {
@@ -442,6 +450,7 @@ func (dep *deployment) finish() {
 		put, note = p.records.Note, p.cfg.Audit.Note
 	}
 	if rec.Trigger == project.TriggerConverge && !p.cfg.Converged(ctx, rec) {
+		dep.closing.Wait()
 		dep.vanish()
 		return
 	}
@@ -449,6 +458,7 @@ func (dep *deployment) finish() {
 		p.cfg.Logger.Error().Err(err).Str("deployment", string(rec.ID)).Msg("record result")
 	}
 	p.record(ctx, rec, note)
+	dep.closing.Wait()
 	texts.Result(dep.log, rec)
 	if !dep.soon {
 		dep.settle()

@@ -12,6 +12,10 @@ type Incoming interface {
 	// Stage is the invisible part of Migrate: the content is durable on return. Idempotent. covered is the device number of a file system
 	// that has been synced since the objects were received, 0 for none.
 	Stage(ctx context.Context, covered uint64) error
+	// SyncNames makes durable the names that Stage gave, so that Publish need not.
+	SyncNames(ctx context.Context) error
+	// Publish is Migrate except that settle makes durable what is visible then. settle may run beside other work; both are idempotent.
+	Publish(ctx context.Context) (settle func() error, err error)
 	// Discard removes what was not migrated. It is idempotent, and safe after Migrate.
 	Discard() error
 }

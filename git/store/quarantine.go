@@ -35,6 +35,10 @@ type Quarantine struct {
 	unpack   bool // the pack is small enough to become loose objects
 	synced   bool // the content is durable
 	staged   []string
+	named    int // how many names of staged are durable
+
+	settling  sync.Mutex // held by settle
+	unsettled bool       // the index's name is not durable yet
 }
 
 // NewQuarantine creates the folder objects/incoming-<id>. id is one path element of letters, digits, '-' and '_'. It returns an error if the
@@ -282,43 +286,80 @@ func (q *Quarantine) unstage() {
 
 func (q *Quarantine) packs() string { return filepath.Join(q.db.main.dir, "pack") }
 
+// SyncNames makes durable the names that Stage has given, so that Publish need not.
+func (q *Quarantine) SyncNames() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.ended || q.unpack || len(q.staged) == q.named {
+		return nil
+	}
+	if err := syncDir(q.packs()); err != nil {
+		return err
+	}
+	q.named = len(q.staged)
+	return nil
+}
+
 // Migrate publishes the quarantine: it is durable, and visible in the DB, when Migrate returns. After an interruption at any point, calling
 // it again completes it. The quarantine can still be read afterwards. A second call does nothing, nor does one after Discard.
 func (q *Quarantine) Migrate() error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.ended {
-		return nil
-	}
-	if q.unpack {
-		if err := q.db.main.putAll(q.src); err != nil {
-			return err
-		}
-		q.ended = true
-		q.src.close()
-		return os.RemoveAll(q.dir)
-	}
-	index, err := q.stage(0)
+	settle, err := q.Publish()
 	if err != nil {
 		return err
 	}
+	return settle()
+}
+
+// Publish is Migrate except that what is visible when it returns is durable only when settle has returned. settle may be called beside other
+// uses of the quarantine, and again after an error.
+func (q *Quarantine) Publish() (settle func() error, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.ended {
+		return q.settle, nil
+	}
+	if q.unpack {
+		if err := q.db.main.putAll(q.src); err != nil {
+			return nil, err
+		}
+		q.ended = true
+		q.src.close()
+		return q.settle, nil
+	}
+	index, err := q.stage(0)
+	if err != nil {
+		return nil, err
+	}
 	if index != "" {
 		// The index makes the pack visible. After a crash here it must not exist without its pack.
-		if err := syncDir(q.packs()); err != nil {
-			return err
+		if len(q.staged) == 0 || len(q.staged) != q.named {
+			if err := syncDir(q.packs()); err != nil {
+				return nil, err
+			}
 		}
 		if err := os.Rename(filepath.Join(q.dir, "pack", index), filepath.Join(q.packs(), index)); err != nil {
-			return err
+			return nil, err
 		}
-		if err := syncDir(q.packs()); err != nil {
-			return err
-		}
+		q.unsettled = true
 	}
 	if err := q.db.main.rescan(); err != nil {
-		return err
+		return nil, err
 	}
 	q.ended = true
 	q.src.close()
+	return q.settle, nil
+}
+
+// settle makes durable what Publish made visible, and removes what is left.
+func (q *Quarantine) settle() error {
+	q.settling.Lock()
+	defer q.settling.Unlock()
+	if q.unsettled {
+		if err := syncDir(q.packs()); err != nil {
+			return err
+		}
+		q.unsettled = false
+	}
 	return os.RemoveAll(q.dir)
 }
 

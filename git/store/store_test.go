@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -90,4 +91,43 @@ func TestWritePackIsGoodForGit(t *testing.T) {
 
 	_, err = WritePack(context.Background(), io.Discard, db, []plumbing.Hash{plumbing.NewHash("1234567890123456789012345678901234567890")}, PackOptions{})
 	require.ErrorIs(t, err, ErrNotFound)
+}
+
+// What is published is visible at once, and Migrate after it completes what settle has not done yet.
+func TestPublishThenSettle(t *testing.T) {
+	src := history(t, 6)
+	db := newDB(t)
+	for i, revs := range [][]string{{"master~3"}, {"master", "^master~3"}} {
+		q, in := ingest(t, db, fmt.Sprint("q", i), gittest.Pack(t, src, revs))
+		require.NoError(t, q.SyncNames(), "nothing is staged")
+		require.NoError(t, q.Stage(0))
+		require.NoError(t, q.SyncNames())
+		require.NoError(t, q.SyncNames())
+		require.FileExists(t, filepath.Join(db.main.dir, "pack", filepath.Base(in.Pack)))
+		has, err := db.Has(gittest.Hash(t, src, revs[0]))
+		require.NoError(t, err)
+		require.False(t, has, "its names alone show nothing")
+		settle, err := q.Publish()
+		require.NoError(t, err)
+		same(t, db, src, gittest.Objects(t, src, revs[0]))
+		again, err := q.Publish()
+		require.NoError(t, err)
+		require.DirExists(t, q.dir)
+		// Something in the place of the folder: the name can't be made durable.
+		packs := filepath.Join(db.main.dir, "pack")
+		require.NoError(t, os.Rename(packs, packs+"-away"))
+		require.Error(t, settle())
+		require.DirExists(t, q.dir)
+		require.NoError(t, os.Rename(packs+"-away", packs))
+		if i == 0 {
+			require.NoError(t, again())
+		} else {
+			require.NoError(t, q.Migrate())
+		}
+		require.NoDirExists(t, q.dir)
+		require.NoError(t, settle())
+		require.NoError(t, q.Discard())
+	}
+	same(t, db, src, gittest.Objects(t, src, "master"))
+	gittest.Git(t, db.Dir(), "fsck", "--strict", "--full", "--no-dangling")
 }

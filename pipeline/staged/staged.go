@@ -5,6 +5,8 @@ package staged
 
 import (
 	"context"
+	"errors"
+	"sync"
 
 	"corpus-git/pipeline/journal"
 	"corpus-git/project"
@@ -66,3 +68,17 @@ func (l Refs) Publish() error { return l.each(project.StagedRefs.Publish) }
 
 // Settle makes durable that they are visible.
 func (l Refs) Settle() error { return l.each(project.StagedRefs.Settle) }
+
+// Together begins all of fs, and returns a function that waits for them and joins their errors; it may be called more than once. Syncs that
+// are under way together share a commit of the file system.
+func Together(fs ...func() error) (wait func() error) {
+	errs := make([]error, len(fs))
+	var all sync.WaitGroup
+	for i, f := range fs {
+		all.Go(func() { errs[i] = f() })
+	}
+	return func() error {
+		all.Wait()
+		return errors.Join(errs...)
+	}
+}

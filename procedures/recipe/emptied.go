@@ -37,6 +37,16 @@ func RefuseEmptied(live, comes fs.FS) error {
 	return fault.New(fault.Refused, "", "the push has no steps in %s, but the live release has %s", layout.SaltDir, humanize.Plural(n, "step")).WithHint("%s", hint)
 }
 
+// Deploys reports whether a commit has steps, or extends a recipe that may have some: then RefuseEmptied returns nil, whatever is live.
+func Deploys(comes fs.FS) bool {
+	is, err := In(comes)
+	if err != nil || is == nil {
+		return false
+	}
+	n, err := stepCount(is)
+	return err == nil && (n > 0 || Has(is, extends.File))
+}
+
 // stepCount counts the steps of a recipe, and returns one file as an example.
 func stepCount(recipe fs.FS) (int, error) {
 	steps, err := Steps(recipe)

@@ -35,15 +35,30 @@ func (in *Incoming) Reader() store.Reader { return in.q }
 // Stage performs the invisible part of Migrate. The content is durable on return.
 func (in *Incoming) Stage(_ context.Context, covered uint64) error { return in.q.Stage(covered) }
 
+// SyncNames makes durable the names that Stage gave.
+func (in *Incoming) SyncNames(context.Context) error { return in.q.SyncNames() }
+
 // Migrate publishes the objects. It is idempotent, and durable on return.
-func (in *Incoming) Migrate(context.Context) error {
-	err := in.q.Migrate()
-	if err == nil {
-		in.mu.Lock()
-		in.migrated = true
-		in.mu.Unlock()
+func (in *Incoming) Migrate(ctx context.Context) error {
+	settle, err := in.Publish(ctx)
+	if err != nil {
+		return err
 	}
-	return err
+	return settle()
+}
+
+// Publish makes the objects visible, and settle makes that durable. Both are idempotent.
+func (in *Incoming) Publish(context.Context) (settle func() error, err error) {
+	end, err := in.q.Publish()
+	return func() error {
+		err := end()
+		if err == nil {
+			in.mu.Lock()
+			in.migrated = true
+			in.mu.Unlock()
+		}
+		return err
+	}, err
 }
 
 // Discard is the Deployer's release. It is idempotent, and safe after Migrate.
