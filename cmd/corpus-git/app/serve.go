@@ -165,11 +165,12 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 	if !with.agent {
 		c.tools.Signals = addresses{c.signals, s}
 	}
-	if s.control, err = control.Listen(c.state.Socket(), s.request, log); err != nil {
-		return nil, statedir.Error(c.state, err)
-	}
+	// Whoever reaches the socket may read the file.
 	if err := statedir.WriteAddresses(s.state, s.sshAddr, s.webAddr); err != nil {
 		return nil, err
+	}
+	if s.control, err = control.Listen(c.state.Socket(), s.request, log); err != nil {
+		return nil, statedir.Error(c.state, err)
 	}
 	if !with.agent {
 		if s.broker, err = agents.Broker(cfg, s.state, s.access, s.ssh, s.Run, log); err != nil {
@@ -379,6 +380,7 @@ func (s *server) abandon() {
 	if s.web != nil {
 		_ = s.web.Close()
 	}
+	_ = os.Remove(s.state.Addresses()) // what is left is replaced by the next start
 	_ = s.core.close()
 }
 
