@@ -80,14 +80,14 @@ func (c *Cfg) units() error {
 
 // systemdGlob is a name of systemd.unit(5), with wildcards after its first character: a project can never match every unit of a
 // machine.
-var systemdGlob = regexp.MustCompile(`^[A-Za-z0-9:_.\\][A-Za-z0-9:_.\\@*?\[\]-]{0,254}$`)
+var systemdGlob = regexp.MustCompile(`^[A-Za-z0-9:_.\\][A-Za-z0-9:_.\\@*?\[\]-]*$`)
 
 // supervisorGlob is a program, GROUP:PROGRAM or GROUP:* of supervisord.
-var supervisorGlob = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.:*?\[\]-]{0,254}$`)
+var supervisorGlob = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.:*?\[\]-]*$`)
 
 func (u *Unit) systemd(text string) (says string) {
 	u.Kind, u.Pattern = UnitSystemd, FullUnitName(text)
-	if _, err := path.Match(text, ""); err != nil || !systemdGlob.MatchString(text) {
+	if _, err := path.Match(text, ""); err != nil || len(text) > maxUnit || !systemdGlob.MatchString(text) {
 		return "must be the name of a systemd unit or a glob such as app-*.service, which does not begin with a wildcard"
 	}
 	return ""
@@ -95,7 +95,7 @@ func (u *Unit) systemd(text string) (says string) {
 
 func (u *Unit) supervisor(text string) (says string) {
 	u.Kind, u.Pattern = UnitSupervisor, text
-	if _, err := path.Match(text, ""); err != nil || !supervisorGlob.MatchString(text) {
+	if _, err := path.Match(text, ""); err != nil || len(text) > maxUnit || !supervisorGlob.MatchString(text) {
 		return "must be a program of supervisord or a glob such as app:*, which does not begin with a wildcard"
 	}
 	return ""

@@ -1,6 +1,7 @@
 package project_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -76,6 +77,7 @@ func TestChecksThatAreRefused(t *testing.T) {
 		"    a: {http: 'http://u:p@h/'}":                      "checks:a:http: must be an address such as http://127.0.0.1:8080/health; a user and password go into headers",
 		"    a: {unix: s}":                                    "checks:a:unix: must be an absolute path of at most 107 bytes",
 		"    a: {unit: --all}":                                "checks:a:unit: must be the name of a systemd unit, such as app.service",
+		"    a: {unit: " + strings.Repeat("a", 256) + "}":     "checks:a:unit: must be the name of a systemd unit, such as app.service",
 		"    a: {command: 5}":                                 "checks:a:command: must be a text",
 		"    a: {tcp: 'h:1', contains: x}":                    "checks:a:contains: unknown key; a check of kind tcp takes also_after, attempts, every, on, start_after, tcp, timeout",
 		"    a: {tcp: 'h:1', attempts: 0}":                    "checks:a:attempts: must be an integer from 1 to 1000",

@@ -1,6 +1,7 @@
 package project_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +14,7 @@ func TestUnits(t *testing.T) {
 		"units: [a, 'b-*.timer']": {{Name: "a", Kind: project.UnitSystemd, Pattern: "a.service"}, {Name: "b-*.timer", Kind: project.UnitSystemd, Pattern: "b-*.timer"}},
 		"units: {web: 'w@?.socket', s: {systemd: x}, q: {supervisor: 'app:*'}, gone: null}": {{Name: "web", Kind: project.UnitSystemd, Pattern: "w@?.socket"}, {Name: "s", Kind: project.UnitSystemd, Pattern: "x.service"},
 			{Name: "q", Kind: project.UnitSupervisor, Pattern: "app:*"}},
+		"units: [" + strings.Repeat("a", 255) + "]":                  {{Name: strings.Repeat("a", 255), Kind: project.UnitSystemd, Pattern: strings.Repeat("a", 255) + ".service"}},
 		"units: {old: {start: ./run, stop: ./stop, user: www-data}}": {{Name: "old", Kind: project.UnitCommand, Start: "./run", Stop: "./stop", User: "www-data"}},
 	} {
 		c, err := project.BuildCfg(t.Context(), inputs(t, "makina-projects.x: {}\n", "makina-projects.app:\n  "+text+"\n"))
@@ -21,10 +23,12 @@ func TestUnits(t *testing.T) {
 	}
 	glob := "units: must be the name of a systemd unit or a glob such as app-*.service, which does not begin with a wildcard"
 	for text, says := range map[string]string{
-		"units: ['*']":                       glob,
-		"units: [--all]":                     glob,
-		"units: ['a b']":                     glob,
-		"units: ['a[']":                      glob,
+		"units: ['*']":   glob,
+		"units: [--all]": glob,
+		"units: ['a b']": glob,
+		"units: ['a[']":  glob,
+		"units: [" + strings.Repeat("a", 256) + "]":                  glob,
+		"units: {a: {supervisor: " + strings.Repeat("a", 256) + "}}": "units:a:supervisor: must be a program of supervisord or a glob such as app:*, which does not begin with a wildcard",
 		"units: [5]":                         "units: must be a mapping of names, or a list of systemd units",
 		"units: {'a b': x}":                  "units:a b: a name has at most 64 of A-Z a-z 0-9 . _ -",
 		"units: {a: 5}":                      "units:a: must be the name of a systemd unit, or a mapping",

@@ -4,16 +4,20 @@ import (
 	"regexp"
 	"sort"
 	"strings"
+	"sync"
 
 	"corpus-git/internal/py"
 )
 
-// The expressions of jinja2.utils.urlize. Compiled once; they are not written to.
-var (
-	urlRE = regexp.MustCompile(`(?i)^((https?://|www\.)(([\pL\pN_%-]+\.)+)?([a-z]{2,63}|xn--[\pL\pN_%]{2,59})` +
+// The expressions of jinja2.utils.urlize. Compiled once, when a template first asks; they are not written to.
+var urlRE = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^((https?://|www\.)(([\pL\pN_%-]+\.)+)?([a-z]{2,63}|xn--[\pL\pN_%]{2,59})` +
 		`|([\pL\pN_%-]{2,63}\.)+(com|net|int|edu|gov|org|info|mil)` +
 		`|(https?://)((([\d]{1,3})(\.[\d]{1,3}){3})|(\[([\da-f]{0,4}:){2}([\da-f]{0,4}:?){1,6}])))` +
 		`(?::[\d]{1,5})?(?:[/?#]\S*)?$`)
+})
+
+var (
 	emailRE  = regexp.MustCompile(`^\S+@[\pL\pN_][\pL\pN_.-]*\.[\pL\pN_]+$`)
 	headRE   = regexp.MustCompile(`^([(<]|&lt;)+`)
 	tailRE   = regexp.MustCompile(`([)>.,\n]|&gt;)+$`)
@@ -139,7 +143,7 @@ func (u *urlizer) word(w string) string {
 		}
 	}
 	switch {
-	case urlRE.MatchString(middle):
+	case urlRE().MatchString(middle):
 		href := middle
 		if !strings.HasPrefix(middle, "https://") && !strings.HasPrefix(middle, "http://") {
 			href = "https://" + middle
