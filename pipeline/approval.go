@@ -10,6 +10,7 @@ import (
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
+	"corpus-git/pipeline/sources"
 	"corpus-git/pipeline/texts"
 	"corpus-git/procedures"
 	"corpus-git/project"
@@ -134,12 +135,16 @@ func (dep *deployment) park(ctx context.Context) error {
 // sum shows the plan of a deployment, with head below the first line, and returns its hash, what the deployment depends on and how many things it would change.
 func (dep *deployment) sum(ctx context.Context, head bool) (sum string, basis approval.Basis, n int, err error) {
 	d := dep.env.Deployment
-	desc, err := dep.p.cfg.Repository(d.Project, project.Code).Describe(ctx, d.LiveCode, d.Code, dep.in)
-	if err != nil {
-		return "", basis, 0, err
+	var desc project.Description
+	var of *project.Description // nil for a pillar without code
+	if d.Code != "" {
+		if desc, err = dep.p.cfg.Repository(d.Project, project.Code).Describe(ctx, d.LiveCode, d.Code, sources.Incoming(d, dep.in, project.Code)); err != nil {
+			return "", basis, 0, err
+		}
+		of = &desc
 	}
 	if head {
-		dep.log.Append(texts.Headline(d, &desc, dep.redact.String))
+		dep.log.Append(texts.Headline(d, of, dep.redact.String))
 	}
 	env, plan := *dep.env, approval.NewPlan()
 	env.Report = planned{dep, plan}

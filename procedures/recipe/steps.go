@@ -233,11 +233,14 @@ func NamesOf(steps []Step) string {
 // Texts returns the contents of the files of .salt, up to a size limit.
 func Texts(code fs.FS) []string { return texts(code, layout.SaltDir) }
 
-// TextsOf returns the contents of the files of a recipe, up to the same limit.
+// TextsOf returns the contents of the files of a recipe, up to the same limit; nil has none.
 func TextsOf(files fs.FS) []string { return texts(files, ".") }
 
 func texts(files fs.FS, dir string) []string {
 	const most = 8 << 20
+	if files == nil {
+		return nil
+	}
 	var out []string
 	total := int64(0)
 	_ = fs.WalkDir(files, dir, func(p string, d fs.DirEntry, err error) error {
