@@ -77,7 +77,7 @@
 //
 // # Walks
 //
-// Make scans each live file once, and returns the scan (Archive.Scan) for callers that would scan again right after: see ADR 13. The
+// Make scans each live file once, or looks again only at what changed since a look that began earlier (Look, package early), and returns the scan (Archive.Scan) for callers that would scan again right after: see ADR 13. The
 // project's user may write to a tree while root walks it, so everything is opened relative to an open folder, and no link is followed.
 //
 // # Durability and crashes

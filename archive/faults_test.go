@@ -169,12 +169,13 @@ func TestDiskFillsUp(t *testing.T) {
 
 // A folder that a running program removes while the tree is read: the archive is made, and notes what it lacks.
 func TestAFolderVanishes(t *testing.T) {
-	for _, call := range []string{"opendir", "lstat"} {
+	for _, call := range []string{"opendir", "readdir", "lstat"} {
 		t.Run(call, func(t *testing.T) {
 			w := newWorld(t)
-			once := false
+			once, opened := false, false
 			gone := vfstest.New(w.m.FS(), func(_ int, o vfstest.Op) error {
-				if !once && o.Name == call && strings.HasSuffix(o.Path, "sub") {
+				opened = opened || o.Name == "opendir" && strings.HasSuffix(o.Path, "sub")
+				if !once && o.Name == call && (strings.HasSuffix(o.Path, "sub") || call == "readdir" && opened && o.Path == ".") {
 					once = true
 					return &fs.PathError{Op: call, Path: o.Path, Err: syscall.ENOENT}
 				}

@@ -57,7 +57,7 @@ func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 	if err := s.reaper.Remove(tmp); err != nil {
 		return Archive{}, explain(op, err)
 	}
-	m := &making{s: s, tmp: tmp, begun: begun, req: req}
+	m := &making{s: s, tmp: tmp, asked: begun, begun: begun, req: req}
 	err := m.build(ctx)
 	if err == nil {
 		err = s.takeHookOutput(final, tmp)
@@ -80,7 +80,7 @@ func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 		}
 		return Archive{}, explain(op, err)
 	}
-	made := Archive{Record: m.rec, Path: final, Scan: m.scan}
+	made := Archive{Record: m.rec, Path: final, Scan: m.snap}
 	a, err := s.describe(made)
 	if err != nil {
 		a = made // the archive is durable: only reading it failed
@@ -135,13 +135,14 @@ func explain(op string, err error) error {
 
 // making is the state of one Make.
 type making struct {
-	s     *Store
-	tmp   string
-	begun time.Time
-	req   MakeRequest
+	s   *Store
+	tmp string
+	// asked is when Make was called, begun when the look at the trees began.
+	asked, begun time.Time
+	req          MakeRequest
 	// Results of build: the record and the scan of the live trees.
 	rec  Record
-	scan *tree.Snapshot
+	snap *tree.Snapshot
 	// dev is the file system that build synced.
 	dev uint64
 }
@@ -160,12 +161,13 @@ func (m *making) build(ctx context.Context) error {
 	var loading sync.WaitGroup
 	loading.Go(func() { ref = s.reference() })
 	loading.Go(func() { from, taken, release = s.lockBase() })
-	t, err := tree.Scan(ctx, src, trees(), s.cfg.Workers)
+	t, begun, err := m.scan(ctx, src)
 	loading.Wait()
 	defer release()
 	if err != nil {
 		return err
 	}
+	m.begun = begun
 	p := tree.NewPlan(t.Entries, ref, from.m, m.begun)
 	here, err := s.fs.Lstat(s.dir())
 	if err != nil {
@@ -178,7 +180,7 @@ func (m *making) build(ctx context.Context) error {
 		if err := s.reaper.Remove(m.tmp); err != nil {
 			return err
 		}
-		if t, err = tree.Scan(ctx, src, trees(), s.cfg.Workers); err != nil { // the entries are those of files now
+		if t, m.begun, err = m.scan(ctx, src); err != nil { // the entries are those of files now
 			return err
 		}
 		p = tree.NewPlan(t.Entries, ref, from.m, m.begun)
@@ -268,7 +270,7 @@ func (m *making) finish(entries []tree.Entry, stats MakeStats, files *packed) er
 	if err != nil {
 		return err
 	}
-	stats.Took = s.cfg.Now().Sub(m.begun)
+	stats.Took = s.cfg.Now().Sub(m.asked)
 	rec.Made = stats
 	var newer map[string]bool
 	if files != nil {
@@ -290,7 +292,7 @@ func (m *making) finish(entries []tree.Entry, stats MakeStats, files *packed) er
 	if files != nil {
 		s.recent.keepLarge(files.large, &s.cfg.Background.large)
 	}
-	m.rec, m.scan = rec, tree.NewSnapshot(m.begun, man.Entries)
+	m.rec, m.snap = rec, tree.NewSnapshot(m.begun, man.Entries)
 	if st, err := dst.Lstat("."); err == nil {
 		m.dev = st.Dev
 	}

@@ -7,7 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"corpus-git/archive/early"
 	"corpus-git/internal/vfs"
+	"corpus-git/internal/vfs/changed"
 	"corpus-git/layout"
 )
 
@@ -30,6 +32,8 @@ type Store struct {
 	stopSparing atomic.Pointer[context.CancelFunc] // interrupts the copying under way
 	spareRead   atomic.Pointer[spareFacts]         // of the spare tree's manifest when it was read last
 	recent      recent
+	lookMu      sync.Mutex
+	look        *early.Look // under way
 	busyMu      sync.Mutex
 	busy        map[string]bool // temporary names in use by Compact, which Sweep leaves
 }
@@ -55,6 +59,8 @@ type Config struct {
 	AtOnce int64
 	// User returns the user and group of the process, which decide whose files it can restore; nil is its effective ones.
 	User func() (uid, gid int)
+	// Looks lets Look note what changes after it; nil means that there are no looks. FS must be the machine's.
+	Looks *changed.Notifier
 	// Background is the slot for background work, shared with the stores of other projects; nil creates one.
 	Background *Background
 	// Begin is called before Compact works, and before a record is changed or a removed tree deleted in the background; the function that

@@ -20,7 +20,11 @@ import (
 func (dep *deployment) deploy(ctx context.Context) {
 	p := dep.p
 	// Background work on archives pauses: the deployment needs the disk, and the archives must not change under it.
-	defer p.cfg.Tools.Archives(dep.record().Project).Pause()()
+	archives := p.cfg.Tools.Archives(dep.record().Project)
+	defer archives.Pause()()
+	if archivesTrees(dep.record().Trigger) {
+		defer archives.Look(ctx, true)()
+	}
 	d, notes, err := p.resolve(ctx, dep.record().Deployment, dep.set)
 	for _, n := range notes {
 		dep.log.Append(n)
@@ -94,6 +98,15 @@ func (dep *deployment) deploy(ctx context.Context) {
 		p.cfg.Logger.Error().Err(err).Str("deployment", string(d.ID)).Msg("discard the resume point")
 	}
 	dep.execute(ctx)
+}
+
+// archivesTrees reports whether deployments with this trigger make an archive, unless they are told not to.
+func archivesTrees(t project.Trigger) bool {
+	switch t {
+	case project.TriggerPlan, project.TriggerTask, project.TriggerCheck, project.TriggerUndeploy, project.TriggerConverge:
+		return false
+	}
+	return true
 }
 
 // recoverLate ends a deployment that recovery at a start should have ended: recovery failed, or the note was lost. The deployment is open

@@ -378,6 +378,7 @@ func (e *Env) runHooks(ctx context.Context, p hooks.Point, more func(*hooks.Desc
 	out.close()
 	if n > 0 || err != nil {
 		e.scan, e.synced = nil, nil
+		e.Tools.Archives(e.Deployment.Project).DropLook()
 	}
 	if n > 0 && err == nil {
 		e.Note("%s: %s ran", p, humanize.Plural(n, "hook"))

@@ -73,6 +73,8 @@ type Service struct {
 	Shared func(project.Name)
 	// Find resolves the prefix of a deployment's ID for refs/rollback; with nil the prefix is passed to the Deployer as it is.
 	Find func(ctx context.Context, name project.Name, prefix string) (project.ID, error)
+	// Expect is told that a client which may push to a project is about to; the function that it returns is called when the push has ended. nil does nothing.
+	Expect func(ctx context.Context, name project.Name) (over func())
 	// Waiting returns the branch of a first deployment of a commit that waits for approval, "" if there is none; nil means none.
 	Waiting func(ctx context.Context, name project.Name, repo project.Repo, commit project.Commit) string
 	// Signatures verifies signed pushes; nil accepts none.
@@ -195,6 +197,9 @@ func (s *Service) git(ctx context.Context, sess *sshd.Session, command string, a
 			s.Log.Error().Err(err).Str("project", string(name)).Str("repo", string(repo)).Msg("fetch failed")
 		}
 		return fault.ExitCode(err)
+	}
+	if s.Expect != nil {
+		defer s.Expect(ctx, name)()
 	}
 	p, done, err := s.push(ctx, sess.Identity, name, repo, settings)
 	if err != nil {

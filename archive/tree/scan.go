@@ -81,6 +81,15 @@ func Scan(ctx context.Context, d vfs.Dir, names []string, workers int) (*Scanned
 		tops = append(tops, top)
 		sc.pool.addAt(st.Ino, func() error { return sc.dir(top) })
 	}
+	t, err := sc.run(tops, workers)
+	if err == nil {
+		groupLinks(t.Entries)
+	}
+	return t, err
+}
+
+// run scans below folders, and returns them with everything in them.
+func (sc *scanner) run(tops []*folder, workers int) (*Scanned, error) {
 	begun := time.Now() // a monotonic clock: only the difference counts
 	if err := sc.pool.runCold(workers, coldAfter); err != nil {
 		return nil, ReadError(err)
@@ -93,7 +102,6 @@ func Scan(ctx context.Context, d vfs.Dir, names []string, workers int) (*Scanned
 			t.Entries = top.flatten(append(t.Entries, top.self))
 		}
 	}
-	groupLinks(t.Entries)
 	return t, nil
 }
 
@@ -179,6 +187,11 @@ func (sc *scanner) dir(n *folder) error {
 	n.in, vanished, err = list(d, n.self.Path)
 	if cerr := d.Close(); err == nil {
 		err = cerr
+	}
+	if Vanished(err) { // removed since it was opened
+		n.gone = true
+		sc.vanished.Add(1)
+		return nil
 	}
 	if err != nil {
 		return err

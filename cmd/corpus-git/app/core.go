@@ -114,6 +114,7 @@ type core struct {
 
 	archivesMu sync.Mutex
 	archives   map[project.Name]*archive.Store
+	looks      *changed.Notifier   // of looks at trees before their archives
 	background *archive.Background // one archive of the machine is packed at a time
 	upkeep     *upkeep.Scheduler
 	watch      *watch.Watcher
@@ -185,7 +186,7 @@ func (c *core) makeBackground(o options) {
 // openCore locks the state and opens every room. Nothing is recovered yet. The caller closes it. It is long because it is one list of rooms, each of which
 // needs earlier ones.
 func openCore(ctx context.Context, o options) (c *core, err error) {
-	c = &core{build: Build(), root: layout.Root(o.cfg.Root), state: layout.State(o.cfg.StateDir), log: o.log, env: o.env, onEnd: o.onEnd, reached: o.reached, packAtOnce: o.packAtOnce(), lead: o.lead, archives: map[project.Name]*archive.Store{}, background: archive.NewBackground()}
+	c = &core{build: Build(), root: layout.Root(o.cfg.Root), state: layout.State(o.cfg.StateDir), log: o.log, env: o.env, onEnd: o.onEnd, reached: o.reached, packAtOnce: o.packAtOnce(), lead: o.lead, archives: map[project.Name]*archive.Store{}, background: archive.NewBackground(), looks: changed.New(looks)}
 	c.hubs = hubverbs.New(c.state)
 	if at := c.lead.Cluster(); at != nil {
 		c.hubs.Cluster = at
@@ -373,13 +374,16 @@ func (c *core) close() error {
 // closeTimeout is how long close waits for background work that can be interrupted safely.
 const closeTimeout = 5 * time.Second
 
+// looks is how many projects at a time are looked at before their archives.
+const looks = 2
+
 // archive returns the archives of a project, the same Store each time.
 func (c *core) archive(name project.Name) *archive.Store {
 	c.archivesMu.Lock()
 	defer c.archivesMu.Unlock()
 	a := c.archives[name]
 	if a == nil {
-		a = archive.New(c.root.Project(string(name)), archive.Config{Background: c.background, Reserve: reserve(c.cfg.Load()), AtOnce: c.packAtOnce, Files: c.lead != nil,
+		a = archive.New(c.root.Project(string(name)), archive.Config{Background: c.background, Reserve: reserve(c.cfg.Load()), AtOnce: c.packAtOnce, Files: c.lead != nil, Looks: c.looks,
 			Begin: func() (func(), error) { return c.underway.Begin(name) }})
 		c.archives[name] = a
 	}

@@ -393,6 +393,7 @@ func (s *server) newService(cfg *config.Config) *receive.Service {
 			r, err := s.pipeline.Find(ctx, name, prefix)
 			return r.ID, err
 		},
+		Expect:       func(ctx context.Context, n project.Name) func() { return s.archive(n).Look(ctx, false) },
 		Waiting:      s.pipeline.Requested,
 		Prefix:       s.sshCommand,
 		Signatures:   s.verifier(),

@@ -11,7 +11,7 @@ import (
 // seen is one event.
 type seen struct {
 	fs fsid
-	// attrs: owner, mode or attributes of an inode may have changed; otherwise the name is new.
+	// attrs: the inode itself may have changed; otherwise the name is new, or gone.
 	attrs bool
 	// dir and name are where it was seen, target is the inode; each may be unknown.
 	dir    handle
@@ -43,7 +43,7 @@ func (w *Watch) End() error {
 func (w *Watch) collect() error {
 	for _, s := range w.systems {
 		// A mark is gone if the file system was unmounted meanwhile, even if it is mounted again.
-		if err := unix.FanotifyMark(w.events, unix.FAN_MARK_REMOVE|unix.FAN_MARK_FILESYSTEM, wanted, unix.AT_FDCWD, s.mark); err != nil {
+		if err := unix.FanotifyMark(w.events, unix.FAN_MARK_REMOVE|unix.FAN_MARK_FILESYSTEM, w.mask, unix.AT_FDCWD, s.mark); err != nil {
 			return unknown("end the watch at %s: %w", s.mark, err)
 		}
 	}
@@ -87,7 +87,7 @@ func (w *Watch) parse(b []byte) error {
 		case mask&unix.FAN_Q_OVERFLOW != 0:
 			return unknown("more changes than the kernel keeps")
 		}
-		s := seen{attrs: mask&unix.FAN_ATTRIB != 0}
+		s := seen{attrs: mask&(unix.FAN_ATTRIB|unix.FAN_MODIFY|unix.FAN_CLOSE_WRITE) != 0}
 		if err := s.infos(b[head:size]); err != nil {
 			return err
 		}

@@ -15,6 +15,10 @@ import (
 // say of what.
 const wanted = unix.FAN_ATTRIB | unix.FAN_CREATE | unix.FAN_MOVED_TO | unix.FAN_ONDIR | unix.FAN_EVENT_ON_CHILD
 
+// content are further events: changes of content (of a file that was mapped, or written asynchronously, when the last that did so closes it), and names that
+// are gone.
+const content = unix.FAN_MODIFY | unix.FAN_CLOSE_WRITE | unix.FAN_DELETE | unix.FAN_MOVED_FROM
+
 // ErrUnknown is wrapped by every error: what changed is not known.
 var ErrUnknown = errors.New("changes are not known")
 
@@ -34,6 +38,8 @@ func New(limit int) *Notifier { return &Notifier{free: make(chan struct{}, limit
 // Watch collects the changes of some folders. It belongs to one goroutine.
 type Watch struct {
 	n *Notifier
+	// mask is which events are collected.
+	mask uint64
 	// events is the descriptor of the notification group, mounts that of the table of mounts as it was at Begin; -1 when closed.
 	events, mounts int
 	folders        map[string]folder
@@ -60,13 +66,19 @@ type system struct {
 
 // Begin begins to watch folders; those that do not exist, or that can't be watched, are left out, and the error says why none is watched.
 // Close the watch.
-func (n *Notifier) Begin(dirs ...string) (*Watch, error) {
+func (n *Notifier) Begin(dirs ...string) (*Watch, error) { return n.watch(wanted, dirs) }
+
+// BeginAll is Begin for everything that a look at the inodes of the folders shows: In names also what was written and removed. What a process writes to a
+// file that it has mapped, or asynchronously, is known only once it has closed the file.
+func (n *Notifier) BeginAll(dirs ...string) (*Watch, error) { return n.watch(wanted|content, dirs) }
+
+func (n *Notifier) watch(mask uint64, dirs []string) (*Watch, error) {
 	select {
 	case n.free <- struct{}{}:
 	default:
 		return nil, unknown("%d watches already", cap(n.free))
 	}
-	w := &Watch{n: n, events: -1, mounts: -1, folders: map[string]folder{}, systems: map[fsid]system{}}
+	w := &Watch{n: n, mask: mask, events: -1, mounts: -1, folders: map[string]folder{}, systems: map[fsid]system{}}
 	if err := w.begin(dirs); err != nil {
 		w.Close()
 		return nil, err
@@ -153,7 +165,7 @@ func (w *Watch) system(fd int, dir string, top handle, st *unix.Stat_t, kind int
 		return s, unknown("open_by_handle_at: %w", err)
 	}
 	_ = unix.Close(again)
-	if err := unix.FanotifyMark(w.events, unix.FAN_MARK_ADD|unix.FAN_MARK_FILESYSTEM, wanted, fd, "."); err != nil {
+	if err := unix.FanotifyMark(w.events, unix.FAN_MARK_ADD|unix.FAN_MARK_FILESYSTEM, w.mask, fd, "."); err != nil {
 		return s, unknown("watch the file system of %s: %w", dir, err)
 	}
 	return s, nil
