@@ -167,6 +167,7 @@ func (s *Server) loginForm(w http.ResponseWriter, r *http.Request, code int, wro
 
 // begin sets the session cookie.
 func (s *Server) begin(w http.ResponseWriter, r *http.Request, session string) {
+	s.shared() // or the next hub that leads knows neither the session, nor that its link was used
 	http.SetCookie(w, &http.Cookie{
 		Name: cookieName, Value: session, Path: "/", MaxAge: int(sessionLife / time.Second), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(r),
 	})

@@ -42,9 +42,12 @@ func TestLogin(t *testing.T) {
 	s := server(newMachine())
 	s.Sessions = sessions
 
+	shared := 0
+	s.Shared = func() { shared++ }
 	ticket, err := sessions.Ticket(t.Context(), access.Local("root"))
 	require.NoError(t, err)
 	res, _ := get(t, s, "/login?ticket="+ticket, "Authorization", "")
+	require.Equal(t, 1, shared, "the hub that leads next knows the session, and that the link was used")
 	require.Equal(t, http.StatusSeeOther, res.StatusCode)
 	require.Equal(t, "/", res.Header.Get("Location"))
 	require.Len(t, res.Cookies(), 1)

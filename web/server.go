@@ -54,7 +54,7 @@ type Server struct {
 	// Signals receives signals; nil accepts none. Audit records them.
 	Signals Signals
 	Audit   Audit
-	// Shared is called before a signal, or the end of a session, is confirmed, and returns when that cannot be lost; nil does nothing.
+	// Shared is called before a signal, or the begin or end of a session, is confirmed, and returns when that cannot be lost; nil does nothing.
 	Shared func()
 	// Proxies are the networks of trusted reverse proxies, from which client address and protocol are accepted.
 	Proxies []netip.Prefix
