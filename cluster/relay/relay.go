@@ -27,13 +27,14 @@ const (
 // Relay relays the connections of one listener.
 type Relay struct {
 	Listener net.Listener
-	// Leader returns the address of the leader, HOST:PORT; ok is false while there is none.
-	Leader func() (address string, ok bool)
+	// Leader returns the address of the leader, HOST:PORT. While there is none the error is ErrNone, which is waited for; any other is final.
+	Leader func() (address string, err error)
 	// Header sends the client's address first.
 	Header bool
-	// Refuse tells a client in its protocol that no hub leads, and returns when that is done; nil closes the connection.
-	Refuse func(c net.Conn)
-	// Patience is how long a connection waits for a hub that leads; 0 is 20 seconds.
+	// Refuse tells a client in its protocol why it is not relayed, and returns when that is done; nil closes the connection. why is ErrNone, what Leader returned, or
+	// wraps ErrUnreachable.
+	Refuse func(c net.Conn, why error)
+	// Patience is how long a connection waits for a hub that leads and can be reached; 0 is 20 seconds.
 	Patience time.Duration
 	Log      zerolog.Logger
 
@@ -103,7 +104,7 @@ func (r *Relay) relay(ctx context.Context, client net.Conn) {
 	if err != nil {
 		r.Log.Info().Err(err).Stringer("client", client.RemoteAddr()).Msg("a connection was not relayed")
 		if r.Refuse != nil && ctx.Err() == nil {
-			r.Refuse(client)
+			r.Refuse(client, err)
 		}
 		return
 	}
@@ -134,22 +135,34 @@ func pass(to, from net.Conn) {
 	_ = from.Close()
 }
 
-// errNoLeader means that no hub could be reached that leads.
-var errNoLeader = errors.New("no hub leads")
+var (
+	// ErrNone means that no hub leads.
+	ErrNone = errors.New("no hub leads")
+	// ErrUnreachable means that the hub that leads can't be reached from this one.
+	ErrUnreachable = errors.New("the hub that leads is not reached")
+)
 
 // dial connects to the leader, and waits for one.
 func (r *Relay) dial(ctx context.Context) (net.Conn, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(r.Patience, patience), errNoLeader)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.Patience, patience))
 	defer cancel()
-	last := errNoLeader
+	var last error
 	for {
-		if at, ok := r.Leader(); ok {
+		at, err := r.Leader()
+		switch {
+		case err == nil:
 			d := net.Dialer{Timeout: dialTime}
-			c, err := d.DialContext(ctx, "tcp", at)
-			if err == nil {
+			c, derr := d.DialContext(ctx, "tcp", at)
+			if derr == nil {
 				return c, nil
 			}
+			if ctx.Err() == nil || last == nil { // the reason of the attempt before says more than that the time is over
+				last = fmt.Errorf("%w: %w", ErrUnreachable, derr)
+			}
+		case errors.Is(err, ErrNone):
 			last = err
+		default:
+			return nil, err
 		}
 		select {
 		case <-ctx.Done():

@@ -2,6 +2,7 @@ package relay_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"sync/atomic"
@@ -48,7 +49,12 @@ func TestRelay(t *testing.T) {
 	var leads atomic.Bool
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	r := &relay.Relay{Listener: front, Header: true, Log: zerolog.Nop(), Leader: func() (string, bool) { return behind.Addr().String(), leads.Load() }}
+	r := &relay.Relay{Listener: front, Header: true, Log: zerolog.Nop(), Leader: func() (string, error) {
+		if !leads.Load() {
+			return "", relay.ErrNone
+		}
+		return behind.Addr().String(), nil
+	}}
 	go func() { r.Run(ctx); close(ended) }()
 
 	c, err := net.Dial("tcp", front.Addr().String())
@@ -75,6 +81,36 @@ func TestRelay(t *testing.T) {
 	go echo(front)
 	_, err = io.ReadFull(next, make([]byte, len(next.LocalAddr().String())))
 	require.NoError(t, err)
+}
+
+// A client that can't be relayed is told why; only what may come soon is waited for.
+func TestWhyNot(t *testing.T) {
+	dead := listen(t)
+	require.NoError(t, dead.Close())
+	final := errors.New("it has no address")
+	for name, c := range map[string]struct {
+		patience time.Duration
+		leader   func() (string, error)
+		want     error
+	}{
+		"none leads":       {time.Millisecond, func() (string, error) { return "", relay.ErrNone }, relay.ErrNone},
+		"it is not there":  {time.Millisecond, func() (string, error) { return dead.Addr().String(), nil }, relay.ErrUnreachable},
+		"it never will be": {time.Hour, func() (string, error) { return "", final }, final},
+	} {
+		t.Run(name, func(t *testing.T) {
+			front := listen(t)
+			ctx, stop := context.WithCancel(t.Context())
+			ended, why := make(chan struct{}), make(chan error, 1)
+			r := &relay.Relay{Listener: front, Patience: c.patience, Leader: c.leader, Refuse: func(_ net.Conn, err error) { why <- err }, Log: zerolog.Nop()}
+			go func() { r.Run(ctx); close(ended) }()
+			defer func() { stop(); <-ended }()
+			conn, err := net.Dial("tcp", front.Addr().String())
+			require.NoError(t, err)
+			require.ErrorIs(t, <-why, c.want)
+			_, err = io.ReadAll(conn)
+			require.NoError(t, err)
+		})
+	}
 }
 
 func TestHeader(t *testing.T) {

@@ -201,7 +201,7 @@ func (c *crashedCluster) push(hub int) said {
 
 // unknown reports that a server says of what it was asked for that it goes on without it, or that it is to be tried again.
 func unknown(text string) bool {
-	for _, s := range []string{"no hub leads", "no longer leads", "is not known yet", "the server stops", "the server is stopping"} {
+	for _, s := range []string{"no hub leads", "does not reach the one that leads", "no longer leads", "is not known yet", "the server stops", "the server is stopping"} {
 		if strings.Contains(text, s) {
 			return true
 		}

@@ -324,17 +324,20 @@ func (f *follower) logSpace() (int64, error) {
 }
 
 // leader returns an address of the hub that leads.
-func (f *follower) leader(address func(cluster.Hub) string) func() (string, bool) {
-	return func() (string, bool) {
+func (f *follower) leader(address func(cluster.Hub) string) func() (string, error) {
+	return func() (string, error) {
 		c, _ := f.opened()
 		if c == nil {
-			return "", false
+			return "", relay.ErrNone
 		}
 		h, _, ok := c.Leader()
-		if !ok || h.Name == f.member.Self.Name || address(h) == "" {
-			return "", false
+		if !ok || h.Name == f.member.Self.Name {
+			return "", relay.ErrNone
 		}
-		return address(h), true
+		if address(h) == "" {
+			return "", noAddress(h.Name)
+		}
+		return address(h), nil
 	}
 }
 

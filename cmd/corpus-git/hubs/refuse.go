@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"crypto/tls"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +14,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"corpus-git/cluster/relay"
 	"corpus-git/internal/fault"
 	"corpus-git/layout"
 	"corpus-git/project/config"
@@ -25,14 +27,32 @@ const (
 	retryAfter = 5
 )
 
+// refusal is what a client is told that was not relayed. It is not known who that is, so that addresses are only in the log.
+func refusal(why error) error {
+	var known *fault.Error
+	switch {
+	case errors.As(why, &known):
+		return why
+	case errors.Is(why, relay.ErrUnreachable):
+		return fault.New(fault.Busy, "", "this hub follows, and does not reach the one that leads").WithHint("nothing was changed; try again, or another hub; on a hub:  corpus-git hub list  shows what is wrong")
+	}
+	return noLeader()
+}
+
+// noAddress is what clients are told of a hub that leads, and whose listener for them the others don't know.
+func noAddress(hub string) error {
+	return fault.New(fault.Refused, "", "this hub follows %s, and does not know the address of its listener", hub).
+		WithHint("nothing was changed; use that hub's own address. Those of web listeners are named when hubs are added: docs/guide/hubs.md")
+}
+
 // noLeader is what clients are told while no hub leads.
 func noLeader() error {
 	return fault.New(fault.Busy, "", "no hub leads at the moment: two of the three have to run, with their NATS servers").WithHint("nothing was changed; try again, and on a hub:  corpus-git hub list  shows what is wrong")
 }
 
-// refuseSSH tells a client of ssh that no hub leads, whoever it is: it is asked for no key, and nothing that it sends is read.
-func refuseSSH(state layout.State) func(net.Conn) {
-	return func(c net.Conn) {
+// refuseSSH tells a client of ssh why it is not relayed, whoever it is: it is asked for no key, and nothing that it sends is read.
+func refuseSSH(state layout.State) func(net.Conn, error) {
+	return func(c net.Conn, why error) {
 		if c.SetDeadline(time.Now().Add(refusing)) != nil {
 			return
 		}
@@ -52,20 +72,19 @@ func refuseSSH(state layout.State) func(net.Conn) {
 		go ssh.DiscardRequests(requests)
 		for n := range channels {
 			if n.ChannelType() != "session" {
-				_ = n.Reject(ssh.UnknownChannelType, "no hub leads")
+				_ = n.Reject(ssh.UnknownChannelType, refusal(why).Error())
 				continue
 			}
 			ch, asked, err := n.Accept()
 			if err != nil {
 				return
 			}
-			go refuseSession(ch, asked)
+			go refuseSession(ch, asked, refusal(why))
 		}
 	}
 }
 
-func refuseSession(ch ssh.Channel, asked <-chan *ssh.Request) {
-	err := noLeader()
+func refuseSession(ch ssh.Channel, asked <-chan *ssh.Request, err error) {
 	for q := range asked {
 		run := q.Type == "exec" || q.Type == "shell" || q.Type == "subsystem"
 		if q.WantReply {
@@ -81,8 +100,8 @@ func refuseSession(ch ssh.Channel, asked <-chan *ssh.Request) {
 }
 
 // refuseHTTP answers the first request of a client with 503. Where the certificates are made by an authority (ACME) the connection is closed without.
-func refuseHTTP(cfg *config.Config) func(net.Conn) {
-	return func(c net.Conn) {
+func refuseHTTP(cfg *config.Config) func(net.Conn, error) {
+	return func(c net.Conn, why error) {
 		if c.SetDeadline(time.Now().Add(refusing)) != nil {
 			return
 		}
@@ -98,7 +117,8 @@ func refuseHTTP(cfg *config.Config) func(net.Conn) {
 		if _, err := http.ReadRequest(bufio.NewReader(io.LimitReader(c, 64<<10))); err != nil {
 			return
 		}
-		text := fmt.Sprintf("%s\n%s\n", noLeader(), fault.HintOf(noLeader()))
+		err := refusal(why)
+		text := fmt.Sprintf("%s\n%s\n", err, fault.HintOf(err))
 		_, _ = fmt.Fprintf(c, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nRetry-After: %d\r\nConnection: close\r\n\r\n%s", len(text), retryAfter, text)
 	}
 }

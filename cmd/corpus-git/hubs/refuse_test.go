@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -22,14 +23,14 @@ import (
 	"corpus-git/receive/sshd"
 )
 
-// startRefusing starts a relay without a leader, and returns its address.
-func startRefusing(t *testing.T, refuse func(net.Conn)) string {
+// startRefusing starts a relay that finds no leader for the given reason, and returns its address.
+func startRefusing(t *testing.T, why error, refuse func(net.Conn, error)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	r := &relay.Relay{Listener: l, Refuse: refuse, Patience: time.Millisecond, Log: zerolog.Nop(), Leader: func() (string, bool) { return "", false }}
+	r := &relay.Relay{Listener: l, Refuse: refuse, Patience: time.Millisecond, Log: zerolog.Nop(), Leader: func() (string, error) { return "", why }}
 	go func() { r.Run(ctx); close(ended) }()
 	t.Cleanup(func() { stop(); <-ended; _ = l.Close() })
 	return l.Addr().String()
@@ -40,7 +41,7 @@ func TestRefuseSSH(t *testing.T) {
 	state := layout.State(t.TempDir())
 	key, _, err := sshd.HostKey(vfs.OS{}, state.HostKey(), ssh.KeyAlgoED25519, rand.Reader)
 	require.NoError(t, err)
-	at := startRefusing(t, refuseSSH(state))
+	at := startRefusing(t, relay.ErrNone, refuseSSH(state))
 	c, err := ssh.Dial("tcp", at, &ssh.ClientConfig{User: "deploy", HostKeyCallback: ssh.FixedHostKey(key.PublicKey())})
 	require.NoError(t, err)
 	defer c.Close()
@@ -56,14 +57,27 @@ func TestRefuseSSH(t *testing.T) {
 	require.Empty(t, stdout.String())
 }
 
+// A client of HTTP is told why it is not relayed, and no address.
 func TestRefuseHTTP(t *testing.T) {
-	at := startRefusing(t, refuseHTTP(&config.Config{}))
-	answer, err := http.Post("http://"+at+"/signals/x", "application/json", bytes.NewReader([]byte("{}")))
-	require.NoError(t, err)
-	defer answer.Body.Close()
-	require.Equal(t, http.StatusServiceUnavailable, answer.StatusCode)
-	require.NotEmpty(t, answer.Header.Get("Retry-After"))
-	text, err := io.ReadAll(answer.Body)
-	require.NoError(t, err)
-	require.Contains(t, string(text), "no hub leads at the moment")
+	for name, c := range map[string]struct {
+		why  error
+		want string
+	}{
+		"none leads":      {relay.ErrNone, "no hub leads at the moment"},
+		"no address":      {noAddress("b"), "this hub follows b, and does not know the address of its listener"},
+		"it is not there": {fmt.Errorf("%w: dial tcp 192.0.2.1:80", relay.ErrUnreachable), "this hub follows, and does not reach the one that leads"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := startRefusing(t, c.why, refuseHTTP(&config.Config{}))
+			answer, err := http.Post("http://"+at+"/signals/x", "application/json", bytes.NewReader([]byte("{}")))
+			require.NoError(t, err)
+			defer answer.Body.Close()
+			require.Equal(t, http.StatusServiceUnavailable, answer.StatusCode)
+			require.NotEmpty(t, answer.Header.Get("Retry-After"))
+			text, err := io.ReadAll(answer.Body)
+			require.NoError(t, err)
+			require.Contains(t, string(text), c.want)
+			require.NotContains(t, string(text), "192.0.2.1")
+		})
+	}
 }
