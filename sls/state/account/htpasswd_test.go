@@ -20,7 +20,7 @@ func TestApr1(t *testing.T) {
 
 func TestHtpasswd(t *testing.T) {
 	f := filepath.Join(t.TempDir(), "htpasswd")
-	args := []any{"htpasswd_file", f, "password", "pw", "options", "m"}
+	args := []any{"htpasswd_file", f, "password", "a secret", "options", "m"}
 	require.Equal(t, core.None, statetest.Do(t, States, true, "webutil.user_exists", "ann", args...).Result)
 	require.NoFileExists(t, f)
 	r := statetest.Do(t, States, false, "webutil.user_exists", "ann", args...)
@@ -39,7 +39,7 @@ func TestHtpasswd(t *testing.T) {
 	b, err := os.ReadFile(f)
 	require.NoError(t, err)
 	require.Equal(t, 2, strings.Count(string(b), "\n"))
-	require.NotContains(t, string(b), "pw")
+	require.NotContains(t, string(b), "a secret")
 	require.True(t, statetest.Do(t, States, false, "webutil.user_absent", "ann", "htpasswd_file", f).Changed())
 	require.False(t, statetest.Do(t, States, false, "webutil.user_absent", "ann", "htpasswd_file", f).Changed())
 }
