@@ -93,7 +93,7 @@ func (s *Series) End(more bool) {
 	}
 	if !more {
 		if s.next != nil {
-			<-s.next
+			_ = <-s.next // it is not needed any more
 			s.next = nil
 		}
 		_ = drop(s.dir())
