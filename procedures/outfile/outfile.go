@@ -64,8 +64,7 @@ type Series struct {
 func (s *Series) Begin(group *host.Group, more bool) error {
 	made := false
 	if s.next != nil {
-		err := <-s.next
-		s.next = nil
+		err := s.made()
 		same := s.of == group || s.of != nil && group != nil && s.of.GID == group.GID // a step may have created it
 		made = err == nil && same && os.Rename(s.dir()+nextSuffix, s.dir()) == nil
 	}
@@ -85,6 +84,16 @@ func (s *Series) Begin(group *host.Group, more bool) error {
 	return nil
 }
 
+// made waits for what is being made for the next step.
+func (s *Series) made() error {
+	if s.next == nil {
+		return nil
+	}
+	err := <-s.next
+	s.next = nil
+	return err
+}
+
 // End removes what a step left; more reports that another step follows: otherwise nothing is left when it returns.
 func (s *Series) End(more bool) {
 	if s.gone != nil {
@@ -92,11 +101,7 @@ func (s *Series) End(more bool) {
 		s.gone = nil
 	}
 	if !more {
-		if s.next != nil {
-			_ = <-s.next // it is not needed any more
-			s.next = nil
-		}
-		_ = drop(s.dir())
+		_ = errors.Join(s.made(), drop(s.dir()))
 		return
 	}
 	old := s.dir() + oldSuffix
