@@ -164,7 +164,7 @@ func (r *Rollout) lookAgain(ctx context.Context, batch []Member, divide int) (ch
 	if err != nil {
 		return false, err
 	}
-	r.Emit(event.Event{Kind: event.Note, Text: "left out: " + list(gone), Lines: reasons})
+	r.Emit(event.Event{Kind: event.Note, Text: "left out: " + Shortened(gone), Lines: reasons})
 	err = r.change(func(p *Progress) {
 		for i, name := range gone {
 			n := p.node(name)

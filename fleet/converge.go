@@ -34,7 +34,7 @@ const (
 func (r *Rollout) Converge(ctx context.Context, run project.ConvergeRun) (Converged, error) {
 	c := &converging{r: r, run: run, of: len(r.Plan.Nodes())}
 	if len(r.Plan.Skipped) > 0 {
-		r.Emit(event.Event{Kind: event.Note, Text: "drained: " + list(r.Plan.Skipped)})
+		r.Emit(event.Event{Kind: event.Note, Text: "drained: " + Shortened(r.Plan.Skipped)})
 	}
 	if run.Mode == project.ConvergeReport {
 		c.all(ctx, r.Plan.Nodes(), maxAtOnce)

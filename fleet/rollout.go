@@ -158,7 +158,7 @@ func (f *Failure) Error() string {
 	}
 	more := ""
 	if len(f.Nodes) > 1 {
-		more = " and " + list(f.Nodes[1:])
+		more = " and " + Shortened(f.Nodes[1:])
 	}
 	return fmt.Sprintf("node %s%s: %s", f.Nodes[0], more, f.Reason)
 }
@@ -372,14 +372,14 @@ func (r *Rollout) Fetch(ctx context.Context) error {
 		if err := r.leaveOut(names, reasons); err != nil {
 			return err
 		}
-		r.Emit(event.Event{Kind: event.Note, Text: "left out: " + list(names), Lines: lines})
+		r.Emit(event.Event{Kind: event.Note, Text: "left out: " + Shortened(names), Lines: lines})
 	}
 	text := fmt.Sprintf("%d ready after %s", total-len(names), r.Now().Sub(begun).Round(100*time.Millisecond))
 	if len(r.Plan.Skipped) > 0 {
-		text += "; drained: " + list(r.Plan.Skipped)
+		text += "; drained: " + Shortened(r.Plan.Skipped)
 	}
 	if len(r.Plan.Empty) > 0 {
-		text += "; stages without nodes: " + list(r.Plan.Empty)
+		text += "; stages without nodes: " + Shortened(r.Plan.Empty)
 	}
 	r.Emit(event.Event{Kind: event.Note, Text: text})
 	return nil
@@ -417,9 +417,6 @@ func (r *Rollout) Run(ctx context.Context) error {
 	}
 	return nil
 }
-
-// list is Shortened, for this package.
-func list(names []string) string { return Shortened(names) }
 
 // Shortened joins names for a line of output: the first ones, and how many more there are.
 func Shortened(names []string) string {

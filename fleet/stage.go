@@ -27,7 +27,7 @@ func (r *Rollout) runStage(ctx context.Context, i int, s PlanStage) error {
 	for k, m := range s.Nodes {
 		names[k] = m.Name
 	}
-	r.Emit(event.Event{Kind: event.Note, Text: fmt.Sprintf("stage %s: %s", s.Name, list(names))})
+	r.Emit(event.Event{Kind: event.Note, Text: fmt.Sprintf("stage %s: %s", s.Name, Shortened(names))})
 	if !at.Waited {
 		for _, w := range s.WaitFor {
 			if err := r.await(ctx, s, w); err != nil {
@@ -54,7 +54,7 @@ func (r *Rollout) runStage(ctx context.Context, i int, s PlanStage) error {
 		}
 	}
 	if failed := r.failed(s.Nodes); len(failed) > 0 {
-		r.Emit(event.Event{Kind: event.Note, Text: fmt.Sprintf("stage %s: %s failed, and max_failures allows %d", s.Name, list(failed), s.MaxFailures)})
+		r.Emit(event.Event{Kind: event.Note, Text: fmt.Sprintf("stage %s: %s failed, and max_failures allows %d", s.Name, Shortened(failed), s.MaxFailures)})
 	}
 	return nil
 }

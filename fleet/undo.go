@@ -145,7 +145,7 @@ func (r *Rollout) restoreStage(ctx context.Context, i int, s PlanStage) error {
 	about := Batch{Stage: s.Name, Nodes: r.reached(batches[at.Done])}
 	err := r.steps(ctx, s.After, about)
 	if err != nil {
-		err = fmt.Errorf("%w (for %s)", err, list(Names(about.Nodes)))
+		err = fmt.Errorf("%w (for %s)", err, Shortened(Names(about.Nodes)))
 		r.Emit(event.Event{Kind: event.Failure, Status: event.Bad, Procedure: Procedure, Text: err.Error()})
 	}
 	return err

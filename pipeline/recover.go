@@ -296,7 +296,7 @@ func (p *Pipeline) takeUp(ctx context.Context, name project.Name) (u *Unfinished
 		p.cfg.Logger.Warn().Err(err).Str("project", name.String()).Msg("sweep archives")
 	}
 	if len(entries) == 0 || entries[0].Facts == nil {
-		p.sweepPins(ctx, name, "", atOnce, func() {})
+		p.SweepPins(ctx, name)
 		return nil, nil
 	}
 	last, facts := entries[len(entries)-1], *entries[0].Facts
@@ -306,7 +306,7 @@ func (p *Pipeline) takeUp(ctx context.Context, name project.Name) (u *Unfinished
 			return nil, err
 		}
 		if err == nil && rec.State.Terminal() {
-			p.sweepPins(ctx, name, "", atOnce, func() {}) // a push that was pinned, but not yet accepted
+			p.SweepPins(ctx, name) // a push that was pinned, but not yet accepted
 			return nil, nil
 		}
 	}
@@ -332,7 +332,7 @@ func (p *Pipeline) takeUp(ctx context.Context, name project.Name) (u *Unfinished
 			dep.ending()
 			dep.concludeAgain(ctx, last)
 			dep.finish()
-			p.sweepPins(ctx, name, "", atOnce, func() {})
+			p.SweepPins(ctx, name)
 			return
 		}
 		if !dep.carryOn(ctx, entries, limit) && !dep.forward(ctx, entries, limit) {

@@ -115,8 +115,9 @@ func (l *Look) again(ctx context.Context, src vfs.Dir) (*tree.Scanned, error) {
 		return nil, err
 	}
 	var paths []string
+	was := tree.NewSnapshot(l.begun, l.found.Entries)
 	for _, name := range l.req.Trees {
-		top := (&tree.Manifest{Entries: l.found.Entries}).Find(name)
+		top := l.found.Find(name)
 		st, err := src.Lstat(name)
 		if tree.Vanished(err) && top == nil {
 			continue
@@ -125,7 +126,7 @@ func (l *Look) again(ctx context.Context, src vfs.Dir) (*tree.Scanned, error) {
 			return nil, errors.Join(changed.ErrUnknown, err)
 		}
 		in, err := l.watch.In(l.dir(name), func(yield func(uint64) bool) {
-			for _, e := range tree.NewSnapshot(l.begun, l.found.Entries).Tree(name) {
+			for _, e := range was.Tree(name) {
 				if !yield(e.Live.Ino) {
 					return
 				}

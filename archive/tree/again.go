@@ -76,7 +76,7 @@ type again struct {
 }
 
 func (a *again) at(p string) int {
-	i, _ := slices.BinarySearchFunc(a.was, p, func(e Entry, p string) int { return strings.Compare(e.Path, p) })
+	i, _ := search(a.was, p)
 	return i
 }
 
@@ -84,8 +84,8 @@ func (a *again) at(p string) int {
 func (a *again) look(p string) (ok bool, err error) {
 	dir, name := path.Split(p)
 	dir = strings.TrimSuffix(dir, "/")
-	i := a.at(dir)
-	if dir == "" || i == len(a.was) || a.was[i].Path != dir {
+	i, ok := search(a.was, dir)
+	if dir == "" || !ok {
 		return false, nil // a whole tree, or in a folder that is new itself
 	}
 	in, err := a.d.OpenDir(dir)
@@ -104,7 +104,7 @@ func (a *again) look(p string) (ok bool, err error) {
 		return false, nil
 	}
 	a.parents[dir] = EntryOf(dir, st)
-	if i := a.at(p); i < len(a.was) && a.was[i].Path == p {
+	if i, ok := search(a.was, p); ok {
 		a.gone = append(a.gone, [2]int{i, i + 1})
 	}
 	if from, to := a.at(p+"/"), a.at(p+"0"); from < to { // "0" follows "/"

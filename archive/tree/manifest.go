@@ -109,12 +109,19 @@ type Manifest struct {
 }
 
 // Find returns the entry of a path, or nil.
-func (m *Manifest) Find(path string) *Entry {
-	i, ok := slices.BinarySearchFunc(m.Entries, path, func(e Entry, p string) int { return strings.Compare(e.Path, p) })
+func (m *Manifest) Find(path string) *Entry { return find(m.Entries, path) }
+
+func find(entries []Entry, path string) *Entry {
+	i, ok := search(entries, path)
 	if !ok {
 		return nil
 	}
-	return &m.Entries[i]
+	return &entries[i]
+}
+
+// search returns where a path is among entries, or would be.
+func search(entries []Entry, path string) (i int, ok bool) {
+	return slices.BinarySearchFunc(entries, path, func(e Entry, p string) int { return strings.Compare(e.Path, p) })
 }
 
 // AsRead makes entries as DecodeManifest would return them.

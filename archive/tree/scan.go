@@ -33,7 +33,7 @@ func NewSnapshot(begun time.Time, entries []Entry) *Snapshot {
 func (s *Snapshot) Tree(name string) iter.Seq2[string, *Entry] {
 	return func(yield func(string, *Entry) bool) {
 		dir := name + "/"
-		i, _ := slices.BinarySearchFunc(s.entries, dir, func(e Entry, d string) int { return strings.Compare(e.Path, d) })
+		i, _ := search(s.entries, dir)
 		for ; i < len(s.entries); i++ {
 			path, in := strings.CutPrefix(s.entries[i].Path, dir)
 			if !in || !yield(path, &s.entries[i]) {
@@ -50,6 +50,9 @@ type Scanned struct {
 	// Cold reports that the scan had to wait for the disk: the tree was not in the page cache.
 	Cold bool
 }
+
+// Find returns the entry at a path, nil if there is none.
+func (t *Scanned) Find(path string) *Entry { return find(t.Entries, path) }
 
 const (
 	// coldAfter is how long a scan continues with few workers. A cached tree of 70,000 entries takes about 0.1 s.

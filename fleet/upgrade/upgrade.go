@@ -2,6 +2,7 @@ package upgrade
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -23,6 +24,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"corpus-git/bundle/program"
+	"corpus-git/internal/execx"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
 	"corpus-git/internal/vfs"
@@ -238,50 +240,44 @@ func (p *Programs) version(ctx context.Context, file string) (string, error) {
 	ctx, end := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it did not print its version within %s", limit))
 	defer end()
 	for {
-		c := exec.CommandContext(ctx, file, "version")
-		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
-		c.WaitDelay = time.Second
-		out, err := c.CombinedOutput()
-		if errors.Is(err, syscall.ETXTBSY) && ctx.Err() == nil { // another goroutine was starting a command while the file was open: see golang/go issue 22315
-			time.Sleep(10 * time.Millisecond)
-			continue
-		}
+		var out bytes.Buffer
+		s, err := execx.OS{}.Run(ctx, execx.Cmd{Argv: []string{file, "version"}, Env: os.Environ(), Stdout: &out, Stderr: &out, Grace: time.Second})
 		var at *fs.PathError
 		switch {
-		case ctx.Err() != nil:
-			err = context.Cause(ctx)
+		case errors.Is(err, syscall.ETXTBSY) && ctx.Err() == nil: // another goroutine was starting a command while the file was open: see golang/go issue 22315
+			time.Sleep(10 * time.Millisecond)
+			continue
 		case errors.As(err, &at): // the path is that of a temporary copy
 			err = at.Err
+		case err == nil && s.Signal != 0:
+			err = fmt.Errorf("signal: %s", s.Signal)
+		case err == nil && s.Exit != 0:
+			err = fmt.Errorf("exit status %d", s.Exit)
 		}
-		return strings.TrimSpace(string(out)), err
+		return strings.TrimSpace(out.String()), err
 	}
 }
 
 // sweep removes what interrupted calls of Take have left.
 func (p *Programs) sweep() error {
-	entries, err := os.ReadDir(p.Dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), newPrefix) {
-			if err := os.RemoveAll(filepath.Join(p.Dir, e.Name())); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return p.remove(func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), newPrefix) })
 }
 
 // clear removes all unneeded programs.
 func (p *Programs) clear(coming string) error {
+	return p.remove(func(e fs.DirEntry) bool {
+		return e.IsDir() && e.Name() != p.Own && !strings.HasPrefix(e.Name(), ".") || e.Name() == coming
+	})
+}
+
+// remove removes some of what is in the folder.
+func (p *Programs) remove(some func(fs.DirEntry) bool) error {
 	entries, err := os.ReadDir(p.Dir)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if e.IsDir() && e.Name() != p.Own && !strings.HasPrefix(e.Name(), ".") || e.Name() == coming {
+		if some(e) {
 			if err := os.RemoveAll(filepath.Join(p.Dir, e.Name())); err != nil {
 				return err
 			}

@@ -31,7 +31,7 @@ func RefuseEmptied(live, comes fs.FS) error {
 	if err != nil || n == 0 {
 		return nil //nolint:nilerr // as above
 	}
-	if left, err := stepCount(is); err != nil || left > 0 || Has(is, extends.File) {
+	if some, err := mayHaveSteps(is); err != nil || some {
 		return err
 	}
 	return fault.New(fault.Refused, "", "the push has no steps in %s, but the live release has %s", layout.SaltDir, humanize.Plural(n, "step")).WithHint("%s", hint)
@@ -43,8 +43,14 @@ func Deploys(comes fs.FS) bool {
 	if err != nil || is == nil {
 		return false
 	}
-	n, err := stepCount(is)
-	return err == nil && (n > 0 || Has(is, extends.File))
+	some, err := mayHaveSteps(is)
+	return err == nil && some
+}
+
+// mayHaveSteps reports whether a recipe has steps, or extends one that may have some.
+func mayHaveSteps(recipe fs.FS) (bool, error) {
+	n, err := stepCount(recipe)
+	return n > 0 || Has(recipe, extends.File), err
 }
 
 // stepCount counts the steps of a recipe, and returns one file as an example.
