@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"unicode/utf8"
 
 	"corpus-git/internal/vfs"
@@ -128,7 +129,7 @@ func (r record) valid() error {
 		if r.Node == nil || !filepath.IsAbs(string(r.Path)) || filepath.Clean(string(r.Path)) != string(r.Path) {
 			return errors.New("a path or what stood there is missing")
 		}
-		if s := r.Node.Saved; s != "" && (filepath.Base(s) != s || s == "." || s == "..") {
+		if s := r.Node.Saved; strings.ContainsRune(s, '/') || s == "." || s == ".." {
 			return errors.New("the name of a copy leads elsewhere")
 		}
 	case kindAction:

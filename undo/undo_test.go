@@ -526,6 +526,7 @@ func TestDamagedJournal(t *testing.T) {
 		"x\n{}\n": "line 1",
 		`{"seq":1,"kind":"before","path":"a","node":{"type":"file"}}` + "\n":                 "line 1: a path or what stood there is missing",
 		`{"seq":1,"kind":"before","path":"/a","node":{"type":"file","saved":"../x"}}` + "\n": "line 1: the name of a copy leads elsewhere",
+		`{"seq":1,"kind":"before","path":"/a","node":{"type":"file","saved":"/"}}` + "\n":    "line 1: the name of a copy leads elsewhere",
 		`{"seq":1,"kind":"odd"}` + "\n":                                                      `line 1: kind "odd" is not known`,
 		`{"seq":1,"kind":"action","action":{"noun":"a","name":"b","undo":[]}}` + "\n":        "line 1: an action without a command",
 	} {
