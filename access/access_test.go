@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
@@ -17,6 +18,7 @@ import (
 	"corpus-git/internal/audit"
 	"corpus-git/internal/db"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 	"corpus-git/project"
 )
 
@@ -243,6 +245,9 @@ func FuzzParsePublicKey(f *testing.F) {
 		again, c2, err := access.ParsePublicKey(append(bytes.TrimSpace(ssh.MarshalAuthorizedKey(k)), " "+comment...))
 		require.NoError(t, err)
 		require.Equal(t, k.Marshal(), again.Marshal())
-		require.Equal(t, comment, c2)
+		require.Equal(t, printable.Line(comment), comment)
+		if utf8.RuneCountInString(comment) <= 200 {
+			require.Equal(t, comment, c2)
+		}
 	})
 }
