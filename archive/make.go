@@ -192,7 +192,7 @@ func (m *making) build(ctx context.Context) error {
 func (m *making) files(ctx context.Context, src vfs.Dir, t *tree.Scanned, p *tree.Plan) error {
 	s := m.s
 	z := count(t.Entries)
-	if err := s.checkNeed(Later{uint64(z.tar() + z.Disk), uint64(len(t.Entries))}, m.req.Later); err != nil {
+	if err := m.filesRoom(t); err != nil {
 		if s.cfg.Files {
 			return err
 		}
@@ -217,6 +217,12 @@ func (m *making) files(ctx context.Context, src vfs.Dir, t *tree.Scanned, p *tre
 	out.notes.Vanished += t.Vanished
 	stats := MakeStats{Copied: out.written, CopiedBytes: out.bytes, Kept: out.held, Changed: p.Changed, Notes: out.notes}
 	return m.finish(out.entries, stats, out)
+}
+
+// filesRoom compares what an archive as files takes with what is free.
+func (m *making) filesRoom(t *tree.Scanned) error {
+	z := count(t.Entries)
+	return m.s.checkNeed(Later{uint64(z.tar() + z.Disk), uint64(len(t.Entries))}, m.req.Later)
 }
 
 // folders makes an archive whose trees are folders, from a tree that exists already.

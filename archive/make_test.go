@@ -382,9 +382,13 @@ func TestSpaceIsCheckedFirst(t *testing.T) {
 			s := newSite(t)
 			exotic(t, s.live(""))
 			s.use(archive.Config{FS: shortFS{space: c.space}, Reserve: c.reserve})
+			room := s.s.Room(context.Background(), archive.Later{})
+			require.NoDirExists(t, s.p.Archives())
 			_, err := s.s.Make(context.Background(), archive.MakeRequest{Facts: s.facts()})
+			require.Equal(t, fmt.Sprint(err), fmt.Sprint(room), "looking comes to the same")
 			if c.ok {
 				require.NoError(t, err)
+				require.ErrorContains(t, s.s.Room(context.Background(), archive.Later{Bytes: 1 << 62}), "the checkout ")
 				return
 			}
 			var se *archive.SpaceError

@@ -61,7 +61,7 @@ func (s *Store) checkRoom(p *tree.Plan, later Later) error {
 
 // checkNeed compares what an archive takes, and what the caller will write later, with what is free.
 func (s *Store) checkNeed(now, later Later) error {
-	sp, err := s.fs.StatFS(s.dir())
+	sp, err := s.fs.StatFS(s.there())
 	if err != nil {
 		return err
 	}

@@ -291,6 +291,11 @@ func (*simulated) Converge(context.Context, remote.ConvergeRequest) (project.Res
 	return project.Result{}, errSimulated
 }
 
+// Plan implements remote.Handler.
+func (*simulated) Plan(context.Context, remote.PlanRequest) (remote.Planned, error) {
+	return remote.Planned{}, errSimulated
+}
+
 // Check implements remote.Handler.
 func (*simulated) Check(context.Context, project.Name) (project.Result, error) {
 	return project.Result{}, errSimulated

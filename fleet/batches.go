@@ -157,7 +157,7 @@ func (r *Rollout) lookAgain(ctx context.Context, batch []Member, divide int) (ch
 	if len(gone) == 0 {
 		return false, nil
 	}
-	if err := r.leaderMissing(gone); err != nil {
+	if err := r.Plan.leaderMissing(r.leader(), gone); err != nil {
 		return false, &Failure{Stage: r.node(gone[0]).Stage, Reason: err.Error()}
 	}
 	old, err := r.earlier(gone)

@@ -25,6 +25,7 @@ type machines struct {
 	changes map[string]int                          // so many runs change something
 	back    map[string]error
 	fetch   map[string]error
+	looked  map[string]fleet.Looked
 	red     map[string]int // so many times the checks fail
 	inApply func(name string)
 	exports string            // the value of the output device of each node, a number
@@ -126,6 +127,14 @@ func (m *machines) Check(ctx context.Context, n fleet.Node, _ fleet.Order) (stri
 func (m *machines) Undeploy(_ context.Context, n fleet.Node, _ fleet.Order) error {
 	m.ask("undeploy " + n.Name)
 	return m.back[n.Name]
+}
+
+func (m *machines) Look(ctx context.Context, n fleet.Node, o fleet.Order, brings fleet.Brings) (fleet.Looked, error) {
+	m.ask("look " + n.Name)
+	if _, err := brings(ctx, o.Deployment.LiveCode); err != nil {
+		return fleet.Looked{}, err
+	}
+	return m.looked[n.Name], m.fetch[n.Name]
 }
 
 func (m *machines) Close() error { return nil }

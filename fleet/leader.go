@@ -62,15 +62,20 @@ func (p *Progress) elect(ctx context.Context, by Elect) (err error) {
 	return err
 }
 
-// leaderMissing refuses to continue if the leader of the rollout is skipped.
-func (r *Rollout) leaderMissing(left []string) error {
+// leader returns the leader of the rollout, "" if it has none.
+func (r *Rollout) leader() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.p.Leader == "" || !slices.Contains(left, r.p.Leader) {
+	return r.p.Leader
+}
+
+// leaderMissing refuses to continue if the leader is skipped.
+func (p *Plan) leaderMissing(leader string, left []string) error {
+	if leader == "" || !slices.Contains(left, leader) {
 		return nil
 	}
-	return fault.New(fault.Refused, "", "the leader %s is not ready, and steps run there only", r.p.Leader).
-		WithHint("corpus-git node drain %s  lets another one lead; nodes that may: %s", r.p.Leader, strings.Join(r.p.Plan.Leads, ", "))
+	return fault.New(fault.Refused, "", "the leader %s is not ready, and steps run there only", leader).
+		WithHint("corpus-git node drain %s  lets another one lead; nodes that may: %s", leader, strings.Join(p.Leads, ", "))
 }
 
 // Into adds to cfg what a step on the hub is run for, as data.rollout.

@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"time"
 
 	"corpus-git/internal/fault"
@@ -28,9 +30,33 @@ func (s *Store) Fence(ctx context.Context, name project.Name, revision int64) er
 	var seen int64
 	err := s.db.QueryRowContext(ctx, `INSERT INTO leases (project, revision) VALUES (?, ?)
 		ON CONFLICT (project) DO UPDATE SET revision = max(revision, excluded.revision) RETURNING revision`, string(name), revision).Scan(&seen)
-	if err == nil && revision < seen {
-		err = fault.New(fault.Refused, "", "another server has deployed %s here since this one began: lease %d, and %d was seen here", name, revision, seen).
-			WithHint("stop the server that is no longer the hub; restart the one that is")
+	if err == nil {
+		err = older(name, revision, seen)
 	}
 	return err
+}
+
+// Fenced returns what Fence returns, and records nothing.
+func (s *Store) Fenced(ctx context.Context, name project.Name, revision int64) error {
+	if revision == 0 {
+		return nil
+	}
+	var seen int64
+	err := s.db.QueryRowContext(ctx, `SELECT revision FROM leases WHERE project = ?`, string(name)).Scan(&seen)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err == nil {
+		err = older(name, revision, seen)
+	}
+	return err
+}
+
+// older refuses a lease that is older than the newest that was seen.
+func older(name project.Name, revision, seen int64) error {
+	if revision < seen {
+		return fault.New(fault.Refused, "", "another server has deployed %s here since this one began: lease %d, and %d was seen here", name, revision, seen).
+			WithHint("stop the server that is no longer the hub; restart the one that is")
+	}
+	return nil
 }

@@ -70,6 +70,8 @@ type Nodes interface {
 	Converge(ctx context.Context, n Node, o Order, run project.ConvergeRun) (Outcome, error)
 	// Undeploy undeploys the project there, under the order's ID. A node that does not have it has nothing to undo.
 	Undeploy(ctx context.Context, n Node, o Order) error
+	// Look asks a node what would keep it from Fetch, which is the error, and changes nothing there. brings counts what a checkout would write where a commit is live.
+	Look(ctx context.Context, n Node, o Order, brings Brings) (Looked, error)
 	// Close ends the connections; the next call opens them again.
 	Close() error
 }
@@ -105,6 +107,8 @@ type Rollout struct {
 	Saved func()
 	// Elect elects the leader; nil elects none.
 	Elect Elect
+	// Leads returns the node that leads, "" if none was elected yet.
+	Leads func(ctx context.Context, name project.Name) (string, error)
 	// Again reads those of the named nodes that there are, as Known; nil means that they don't change.
 	Again func(ctx context.Context, names []string) (map[string]Node, error)
 	// Rests is called when the rollout begins to wait while it is paused or for what a stage waits for, and when that has ended: meanwhile ctx may be cancelled, for a later
@@ -340,41 +344,22 @@ func (r *Rollout) Fetch(ctx context.Context) error {
 	if err := r.save(); err != nil {
 		return err
 	}
-	var lines, names, reasons []string
-	said := "" // the last hint: many nodes have the same
-	kind := fault.Busy
-	for i, err := range errs {
-		if err == nil {
-			continue
-		}
-		names, reasons = append(names, all[i].Name), append(reasons, all[i].Name+": "+err.Error())
-		if fault.KindOf(err) != fault.Busy {
-			kind = fault.Refused
-		}
-		lines = append(lines, reasons[len(reasons)-1])
-		if hint := fault.HintOf(err); hint != "" && hint != said {
-			lines, said = append(lines, "  hint: "+hint), hint
-		}
+	v := r.judge(all, errs, r.leader())
+	if len(v.names) > 0 && context.Cause(ctx) != nil {
+		return context.Cause(ctx)
 	}
 	total := len(r.Plan.Nodes())
-	if len(names) > 0 && (!r.AllowMissing || len(names) == total || context.Cause(ctx) != nil) {
-		if err := context.Cause(ctx); err != nil {
+	if v.refused != nil {
+		r.Emit(event.Event{Kind: event.Failure, Status: event.Bad, Procedure: Procedure, Text: notReady(len(v.names), total), Lines: v.lines})
+		return v.refused
+	}
+	if len(v.names) > 0 {
+		if err := r.leaveOut(v.names, v.reasons); err != nil {
 			return err
 		}
-		r.Emit(event.Event{Kind: event.Failure, Status: event.Bad, Procedure: Procedure, Text: fmt.Sprintf("%d of %d nodes are not ready", len(names), total), Lines: lines})
-		return fault.New(kind, "", "%d of %d nodes are not ready", len(names), total).
-			WithHint("leave them out with  -o allow-missing  or  --allow-missing ; a node for longer with  corpus-git node drain NAME")
+		r.Emit(event.Event{Kind: event.Note, Text: "left out: " + Shortened(v.names), Lines: v.lines})
 	}
-	if err := r.leaderMissing(names); err != nil {
-		return err
-	}
-	if len(names) > 0 {
-		if err := r.leaveOut(names, reasons); err != nil {
-			return err
-		}
-		r.Emit(event.Event{Kind: event.Note, Text: "left out: " + Shortened(names), Lines: lines})
-	}
-	text := fmt.Sprintf("%d ready after %s", total-len(names), r.Now().Sub(begun).Round(100*time.Millisecond))
+	text := fmt.Sprintf("%d ready after %s", total-len(v.names), r.Now().Sub(begun).Round(100*time.Millisecond))
 	if len(r.Plan.Skipped) > 0 {
 		text += "; drained: " + Shortened(r.Plan.Skipped)
 	}

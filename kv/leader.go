@@ -8,13 +8,22 @@ import (
 	"corpus-git/project"
 )
 
+// leaderKey is the key that names the leader of a project.
+func leaderKey(name project.Name) string { return Projects + string(name) + "/leader" }
+
+// Leads returns the leader that was elected last, "" if there is none.
+func (s *Store) Leads(ctx context.Context, name project.Name) (string, error) {
+	e, _, err := s.Get(ctx, leaderKey(name))
+	return e.Value, err
+}
+
 // Elect returns the leader of a project, which the key projects/NAME/leader holds: the one that it names, if that is a candidate, otherwise the first candidate. token is the revision of that
 // election: greater than those of all earlier ones, and the same for the same leader. Durable on return.
 func (s *Store) Elect(ctx context.Context, name project.Name, candidates []string) (leader string, token int64, err error) {
 	if len(candidates) == 0 {
 		return "", 0, fault.New(fault.Refused, "", "no node may lead: all are drained, or none has the roles")
 	}
-	key := Projects + string(name) + "/leader"
+	key := leaderKey(name)
 	for {
 		e, ok, err := s.Get(ctx, key)
 		if err != nil || ok && slices.Contains(candidates, e.Value) {

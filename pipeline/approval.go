@@ -147,7 +147,7 @@ func (dep *deployment) sum(ctx context.Context, head bool) (sum string, basis ap
 		dep.log.Append(texts.Headline(d, of, dep.redact.String))
 	}
 	env, plan := *dep.env, approval.NewPlan()
-	env.Report = planned{dep, plan}
+	env.Report = shownPlan{dep, plan}
 	err = dep.recoverPanic("plan", func() (err error) {
 		if n, err = procedures.Plan(ctx, &env, desc); err == nil {
 			basis, err = env.Basis(ctx)
@@ -157,13 +157,13 @@ func (dep *deployment) sum(ctx context.Context, head bool) (sum string, basis ap
 	return plan.Sum(), basis, n, err
 }
 
-// planned hashes a plan as it is shown, without its secrets.
-type planned struct {
+// shownPlan hashes a plan as it is shown, without its secrets.
+type shownPlan struct {
 	*deployment
 	plan approval.Plan
 }
 
-func (r planned) Append(e event.Event) uint64 {
+func (r shownPlan) Append(e event.Event) uint64 {
 	shown := e
 	shown.Text, shown.Lines = r.redact.String(e.Text), make([]string, len(e.Lines))
 	for i, l := range e.Lines {

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,9 +10,11 @@ import (
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
+	"corpus-git/pipeline/sources"
 	"corpus-git/pipeline/texts"
 	"corpus-git/procedures"
 	"corpus-git/project"
+	"corpus-git/project/planned"
 )
 
 // plan shows what a deployment would do, and changes nothing.
@@ -33,14 +36,22 @@ func (dep *deployment) plan(ctx context.Context) {
 	}
 	dep.printSettings()
 	var n int
+	var refused error
+	var nodes *planned.Readiness
 	err = dep.recoverPanic("plan", func() (err error) {
-		n, err = procedures.Plan(ctx, dep.env, desc)
+		if n, err = procedures.Plan(ctx, dep.env, desc); err == nil {
+			nodes, refused, err = dep.env.PlanNodes(ctx, func(ctx context.Context, live project.Commit) (project.Description, error) {
+				return dep.p.cfg.Repository(d.Project, project.Code).Describe(ctx, live, d.Code, sources.Incoming(d, dep.in, project.Code))
+			})
+		}
 		return err
 	})
-	if err != nil {
+	if err := cmp.Or(err, refused); err != nil {
 		dep.refuse(err)
+		dep.res.Nodes = nodes
 		return
 	}
+	dep.res.Nodes = nodes
 	dep.res.Reason = fmt.Sprintf("a deployment would change %s, nothing was changed", humanize.Plural(n, "thing"))
 }
 

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	"corpus-git/fleet"
 	"corpus-git/internal/event"
 	"corpus-git/internal/humanize"
 	"corpus-git/procedures/plantext"
 	"corpus-git/procedures/recipe"
 	"corpus-git/project"
+	"corpus-git/project/planned"
 	"corpus-git/sls"
 )
 
@@ -54,6 +56,30 @@ func Plan(ctx context.Context, env *Env, desc project.Description) (int, error) 
 		n += changed
 	}
 	return n, nil
+}
+
+// PlanNodes asks the nodes of the deployment what would keep them from it, reports what they said, and changes nothing there. refused is the error with which the deployment itself
+// would be refused for that; nil without nodes. brings is that of fleet.Nodes.
+func (e *Env) PlanNodes(ctx context.Context, brings fleet.Brings) (nodes *planned.Readiness, refused, err error) {
+	if e.Prepared.Rollout == nil {
+		return nil, nil, nil
+	}
+	r, err := e.rollout(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer e.closeRollout()
+	found, refused, err := r.Look(ctx, brings)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, ready := found.Count()
+	status := event.OK
+	if ready < all {
+		status = event.Bad
+	}
+	e.Report.Append(event.Event{Kind: event.Plan, Status: status, Procedure: NameNodes, Text: fmt.Sprintf("%s  %d of %d ready", NameNodes, ready, all), Lines: fleet.PlanLines(found, e.Deployment)})
+	return &found, refused, nil
 }
 
 // planStep tests one step.

@@ -3,15 +3,18 @@ package procedures
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
+	"path"
 
 	"corpus-git/archive"
 	"corpus-git/hooks"
 	"corpus-git/internal/diskfull"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
+	"corpus-git/internal/vfs"
+	"corpus-git/layout"
 	"corpus-git/procedures/recipe"
+	"corpus-git/procedures/room"
 	"corpus-git/project"
 )
 
@@ -26,7 +29,7 @@ func (e *Env) makeArchive(ctx context.Context) (archive.Archive, error) {
 		By:       e.Deployment.Pusher.Key, Trigger: string(e.Deployment.Trigger),
 	}, Progress: e.progress(), Beside: e.Beside, Folder: func() bool { return e.readsArchive(ctx) }}
 	if b := e.Brings; b != nil && !e.RemoteLess {
-		req.Later = archive.Later{Bytes: uint64(max(b.Bytes, 0)), Inodes: uint64(max(b.Files, 0))}
+		req.Later = later(*b)
 	}
 	a, err := store.Make(ctx, req)
 	for _, relief := range []func(context.Context, *archive.SpaceError) error{e.callLowSpace, e.dropOld} {
@@ -75,12 +78,8 @@ func (e *Env) dropOld(_ context.Context, short *archive.SpaceError) error {
 	store := e.Tools.Archives(e.Deployment.Project)
 	policy := e.policy()
 	policy.KeepFailed = -1
-	could, err := store.Preview(policy)
-	if err != nil {
+	if could, err := room.Droppable(store, policy, short); err != nil || !could {
 		return err
-	}
-	if freed := could.Freed; len(could.Removed) == 0 || uint64(freed) < short.Missing() {
-		return nil
 	}
 	r, err := store.Rotate(policy)
 	if err == nil {
@@ -95,24 +94,31 @@ func (e *Env) dropOld(_ context.Context, short *archive.SpaceError) error {
 
 // refused adds to an error about a lack of space what could be done about it.
 func (e *Env) refused(err error) error {
-	var short *archive.SpaceError
-	if !errors.As(err, &short) {
-		return err
-	}
 	name := e.Deployment.Project
-	missing := humanize.Bytes(int64(min(short.Missing(), 1<<62)))
-	var could int64
-	if r, perr := e.Tools.Archives(name).Preview(RetentionPolicy(project.Retention{Keep: 1})); perr == nil {
-		could = r.Freed
-	}
-	hint := fmt.Sprintf("free %s on the disk; no archive of %s can be removed", missing, name)
-	switch {
-	case short.Missing() == 0:
-		hint = "free inodes on the disk: remove directories with many small files"
-	case could > 0:
-		hint = fmt.Sprintf("free %s on the disk; about %s of it with  corpus-git archives prune %s --keep 1", missing, humanize.Bytes(could), name)
-	}
-	return fault.New(fault.Busy, NameArchive, "%w", short).WithHint("%s", hint)
+	return room.Refused(e.Tools.Archives(name), name, NameArchive, leastPolicy(), err)
+}
+
+// leastPolicy keeps the least that a person may ask for.
+func leastPolicy() archive.Policy { return RetentionPolicy(project.Retention{Keep: 1}) }
+
+// Room returns the error with which a deployment to this machine would be refused for a lack of space, or what it would do first to have enough, "" for nothing. It changes
+// nothing.
+func (t *Tools) Room(ctx context.Context, name project.Name, brings project.Description) (first string, err error) {
+	policy := RetentionPolicy(t.retention())
+	policy.KeepFailed = -1
+	return room.Question{
+		Archives: t.Archives(name), Project: name, Step: NameArchive, Policy: policy, Least: leastPolicy(), Later: later(brings),
+		Hooks: func() (bool, error) {
+			list, err := t.Hooks.List(hooks.LowSpace, nil)
+			own, _ := hooks.Executables(vfs.Files(t.Root.Project(name.String()).Salt()), path.Join(layout.HooksDir, string(hooks.LowSpace)+".d"))
+			return len(list)+len(own) > 0, err
+		},
+	}.Ask(ctx)
+}
+
+// later is what a checkout will write.
+func later(b project.Description) archive.Later {
+	return archive.Later{Bytes: uint64(max(b.Bytes, 0)), Inodes: uint64(max(b.Files, 0))}
 }
 
 // ShortOfSpace reports whether err is a lack of space, before or while something was written.

@@ -7,6 +7,7 @@ import (
 
 	"corpus-git/project/demands"
 	"corpus-git/project/junit"
+	"corpus-git/project/planned"
 )
 
 // Trigger says what asked for a deployment.
@@ -212,6 +213,8 @@ type Result struct {
 	// Changed is the number of things that TriggerConverge changed, or would change, and Drift the first of them, one line each.
 	Changed int      `json:"changed,omitempty"`
 	Drift   []string `json:"drift,omitempty"`
+	// Nodes is what TriggerPlan found out about the nodes, absent if there are none.
+	Nodes *planned.Readiness `json:"nodes,omitempty"`
 	// Outputs are what the steps wrote, in their order.
 	Outputs []Output `json:"outputs,omitempty"`
 	// Tests summarise the test reports that the steps left, in the order of the steps.

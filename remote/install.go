@@ -1,21 +1,17 @@
 package remote
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
 
 	"corpus-git/bundle/program"
-	"corpus-git/internal/fault"
-	"corpus-git/internal/printable"
 )
 
 // machine returns the name of uname(1) for one of Go's architectures.
@@ -84,9 +80,8 @@ func ReadRelease(path string) (r Release, err error) {
 // Install copies a program there. on is the output of uname -s and -m; another type of machine than the program is for is fault.Refused. sent is how
 // many bytes were sent.
 func (h *Host) Install(ctx context.Context, program Release, on string) (sent int64, err error) {
-	if arch := cmp.Or(program.Arch, runtime.GOARCH); !runsOn(arch, on) {
-		return 0, fault.New(fault.Refused, "", "%s is %s, and this program is for Linux %s", printable.Text(h.Target), printable.Text(on), machine(arch)).
-			WithHint("remote deploy --program FILE  copies a corpus-git for that machine; on a node, install one and join it:  corpus-git node token NAME")
+	if err := program.fits(h, on); err != nil {
+		return 0, err
 	}
 	f, err := os.Open(program.Path)
 	if err != nil {

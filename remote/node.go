@@ -42,6 +42,8 @@ type Node struct {
 
 	key  string
 	conn *conn
+	// looks: the session was begun by Look.
+	looks bool
 	// tips is what the machine has of Project, as it said in this session or as follows from what it took; nil if that is not known.
 	tips *bundle.Tips
 }
@@ -170,6 +172,9 @@ func (n *Node) start(ctx context.Context) (c *conn, missing string, err error) {
 	words := []string{"--root=" + n.Root, "agent", "--session"}
 	if n.Root == "" {
 		words = words[1:]
+	}
+	if n.looks {
+		words = append(words, "--look")
 	}
 	script := fmt.Sprintf(begin, n.Release.Sum, n.Release.Size, shell(words))
 	life, stop := context.WithCancelCause(context.WithoutCancel(ctx))

@@ -35,6 +35,8 @@ type Request struct {
 	Check project.Name `json:"check,omitempty"`
 	// Converge applies what is live again, or compares it; the response has a result. A machine of an older release refuses it.
 	Converge *ConvergeRequest `json:"converge,omitempty"`
+	// Plan asks whether a deployment would begin. A machine of an older release refuses it.
+	Plan *PlanRequest `json:"plan,omitempty"`
 	// Upgrade is followed by a program, as package bundle/program writes it: the machine runs it from now on, if it reaches the hub. The
 	// response comes before it is run. This request has the same form in all versions of the protocol.
 	Upgrade bool `json:"upgrade,omitempty"`
@@ -76,10 +78,11 @@ type Frame struct {
 	Tips  *bundle.Tips `json:"tips,omitempty"`
 	Event *event.Event `json:"event,omitempty"`
 	// Result is that of a deployment, and Exit the exit status that goes with it.
-	Result *project.Result `json:"result,omitempty"`
-	Exit   int             `json:"exit,omitempty"`
-	Error  *Failure        `json:"error,omitempty"`
-	Done   bool            `json:"done,omitempty"`
+	Result  *project.Result `json:"result,omitempty"`
+	Planned *Planned        `json:"planned,omitempty"`
+	Exit    int             `json:"exit,omitempty"`
+	Error   *Failure        `json:"error,omitempty"`
+	Done    bool            `json:"done,omitempty"`
 }
 
 // Hello describes the responding machine.
@@ -97,6 +100,8 @@ type Hello struct {
 	Process string `json:"process,omitempty"`
 	// Facts are grains of the machine, as text.
 	Facts map[string]string `json:"facts,omitempty"`
+	// New: nothing was ever deployed there, and the session ends, as it was to change nothing.
+	New bool `json:"new,omitempty"`
 	// HostKeys are the public keys of the machine's own ssh server, lines as in authorized_keys.
 	HostKeys []string `json:"host_keys,omitempty"`
 }
@@ -149,6 +154,8 @@ type Handler interface {
 	Check(ctx context.Context, name project.Name) (project.Result, error)
 	// Converge applies what is live again, or compares it. The result's kind is Busy if something else runs in the project.
 	Converge(ctx context.Context, q ConvergeRequest) (project.Result, error)
+	// Plan says whether a deployment would begin, and changes nothing.
+	Plan(ctx context.Context, q PlanRequest) (Planned, error)
 }
 
 // Serve serves the requests of in, until it or ctx ends. A failed request is answered by its error, and ends the session if a bundle was not
@@ -201,8 +208,13 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, hello func() Hello,
 			if res, err = h.Converge(ctx, *q.Converge); err == nil {
 				last.Result = &res
 			}
+		case q.Plan != nil:
+			var p Planned
+			if p, err = h.Plan(ctx, *q.Plan); err == nil {
+				last.Planned = &p
+			}
 		default:
-			err = fault.New(fault.Refused, "", "an unknown request")
+			err = fault.New(fault.Refused, "", unknownRequest)
 		}
 		if err != nil {
 			last.Error = &Failure{Exit: fault.ExitCode(err), Text: err.Error(), Hint: fault.HintOf(err)}

@@ -28,6 +28,11 @@ func (a *answers) Converge(_ context.Context, q remote.ConvergeRequest) (project
 	return project.Result{State: project.Done, Reason: string(q.Run.Mode)}, nil
 }
 
+func (a *answers) Plan(_ context.Context, q remote.PlanRequest) (remote.Planned, error) {
+	a.asked = append(a.asked, "plan "+string(q.Project))
+	return remote.Planned{Live: q.Live, Note: "first"}, nil
+}
+
 func (a *answers) Check(_ context.Context, name project.Name) (project.Result, error) {
 	a.asked = append(a.asked, "check "+string(name))
 	return project.Result{State: project.Done}, nil
@@ -81,6 +86,7 @@ func TestServe(t *testing.T) {
 			in:    `{"cancel":{"project":"app","deployment":"1"}}` + "\n" + `{"check":"app"}` + "\n",
 			asked: []string{"cancel app 1", "check app"}, out: "hello done result+done",
 		},
+		"a plan":                {in: `{"plan":{"project":"app"}}` + "\n", asked: []string{"plan app"}, out: "hello planned+done"},
 		"the greeting again":    {in: `{"hello":true}` + "\n", out: "hello hello+done"},
 		"a program":             {in: `{"upgrade":true}` + "\nP\n" + `{"tips":"b"}` + "\n", asked: []string{"upgrade P", "tips b"}, out: "hello done tips+done"},
 		"an error is an answer": {in: `{"trust":"bad"}` + "\n" + `{"tips":"a"}` + "\n", asked: []string{"trust bad", "tips a"}, out: "hello error+done tips+done"},
@@ -117,7 +123,7 @@ func kinds(t *testing.T, text string) string {
 		}
 		require.NoError(t, err)
 		var has []string
-		for name, is := range map[string]bool{"hello": f.Hello != nil, "tips": f.Tips != nil, "result": f.Result != nil, "error": f.Error != nil} {
+		for name, is := range map[string]bool{"hello": f.Hello != nil, "tips": f.Tips != nil, "result": f.Result != nil, "error": f.Error != nil, "planned": f.Planned != nil} {
 			if is {
 				has = append(has, name)
 			}

@@ -63,6 +63,8 @@ type Machine struct {
 	Deployments Deployments
 	// Fences refuses the order of a hub whose lease is older than one already seen here, and records a newer one; 0 means no hub.
 	Fences func(ctx context.Context, name project.Name, lease int64) error
+	// Fenced is Fences, and records nothing.
+	Fenced func(ctx context.Context, name project.Name, lease int64) error
 	// Restorable returns the name of the archive that restores what a deployment replaced, "" for none.
 	Restorable func(name project.Name, replaced project.ID) (archive string, err error)
 	// Signer signs bundles made here.
@@ -325,6 +327,37 @@ func (b *Machine) Fence(ctx context.Context, name project.Name, lease int64) err
 	return b.Fences(ctx, name, lease)
 }
 
+// Standing returns the commit of a project that is live here, "" for none, and the error with which a bundle of a hub with a lease would be refused. It records nothing.
+func (b *Machine) Standing(ctx context.Context, name project.Name, lease int64) (live project.Commit, err error) {
+	if err := b.Fenced(ctx, name, lease); err != nil {
+		return "", err
+	}
+	p, err := b.Projects.Get(ctx, name)
+	if fault.KindOf(err) == fault.Refused {
+		return "", nil // it would be created
+	}
+	if err == nil {
+		err = takes(p)
+	}
+	if err != nil {
+		return "", err
+	}
+	repo := b.Repository(name, project.Code)
+	if there, err := repo.Exists(); err != nil || !there {
+		return "", err
+	}
+	_, live, err = repo.Live(ctx)
+	return live, err
+}
+
+// takes refuses bundles for a project without repositories.
+func takes(p registry.Project) error {
+	if p.RemoteLess {
+		return fault.New(fault.Refused, "bundle", "%s is remote-less here: it takes no bundles", p.Name)
+	}
+	return nil
+}
+
 // known creates the project of a bundle, if the bundle has commits, or updates its node and, on a node, its environment, which is the hub's.
 func (b *Machine) known(ctx context.Context, m bundle.Manifest, brings bool) (created bool, err error) {
 	name := m.Release.Project
@@ -344,7 +377,7 @@ func (b *Machine) known(ctx context.Context, m bundle.Manifest, brings bool) (cr
 	case err != nil && (!unknown || !brings):
 		return false, err
 	case err == nil && p.RemoteLess:
-		return false, fault.New(fault.Refused, "bundle", "%s is remote-less here: it takes no bundles", name)
+		return false, takes(p)
 	case unknown, brings && !reflect.DeepEqual(p.Node, node):
 		c, err := b.Projects.Create(ctx, name, registry.Settings{Env: m.Release.Environment, Node: node})
 		return c.New, err

@@ -54,6 +54,8 @@ type Fleet struct {
 	Required bool
 	// Elect elects the leaders of projects.
 	Elect fleet.Elect
+	// Leads returns the leader that was elected last, "" if there is none.
+	Leads func(ctx context.Context, name project.Name) (string, error)
 	// Facts keeps the facts of a node where steps can read them, none to delete them.
 	Facts func(ctx context.Context, node string, facts map[string]string) error
 	// Signer signs programs for agents.
@@ -94,7 +96,7 @@ func (f *Fleet) NodeOf(ctx context.Context, of project.Name, needed bool) (node 
 func (f *Fleet) Rollout(d project.Deployment, p *fleet.Plan, known map[string]fleet.Node) *fleet.Rollout {
 	m := &machines{Fleet: f, bundles: sync.OnceValue(f.Bundles), release: sync.OnceValues(thisProgram), by: map[string]*remote.Node{}, parts: map[string]project.Commit{}, shared: map[string]project.Commit{}}
 	r := &fleet.Rollout{
-		Plan: p, Known: known, Nodes: m, Order: fleet.Order{Deployment: d}, Path: f.State.Rollout(string(d.ID)), FS: vfs.OS{}, Now: time.Now, Elect: f.Elect,
+		Plan: p, Known: known, Nodes: m, Order: fleet.Order{Deployment: d}, Path: f.State.Rollout(string(d.ID)), FS: vfs.OS{}, Now: time.Now, Elect: f.Elect, Leads: f.Leads,
 	}
 	if p != nil {
 		r.Again, m.noSubmodules = f.KnownOf, p.NoSubmodules

@@ -181,6 +181,11 @@ func Keep(state layout.State, hub agent.Hub) error {
 	return err
 }
 
+// New returns the description of a machine on which nothing was deployed yet.
+func New(release string) *remote.Hello {
+	return &remote.Hello{Protocol: remote.Protocol, Oldest: remote.OldestProtocol, Release: release, New: true}
+}
+
 // Hello returns the description of this machine, with these grains, that is sent to another one.
 func Hello(release string, grains *py.Dict) remote.Hello {
 	h := remote.Hello{Protocol: remote.Protocol, Oldest: remote.OldestProtocol, Release: release, Facts: shown(grains)}

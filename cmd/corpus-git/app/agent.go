@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/layout"
 	"corpus-git/project/config"
+	"corpus-git/remote"
 )
 
 // agentIdle is how long an idle agent keeps running.
@@ -32,7 +34,7 @@ const agentIdle = 10 * time.Minute
 const agentStart = time.Minute
 
 func (c *command) agentCommand() *cobra.Command {
-	var detach, session bool
+	var detach, session, look bool
 	var join agents.Joining
 	idle := agentIdle
 	cmd := &cobra.Command{
@@ -49,6 +51,9 @@ func (c *command) agentCommand() *cobra.Command {
 			cfg, err := set.load()
 			if err != nil {
 				return err
+			}
+			if state := layout.State(cfg.StateDir); session && look && !made(state) {
+				return json.NewEncoder(c.Stdout).Encode(remote.Frame{Hello: agents.New(Build().Release)})
 			}
 			if (detach || session) && join.Given() {
 				err = join.First(context.Background(), layout.State(cfg.StateDir), session, owned, c.Stdout)
@@ -73,6 +78,7 @@ func (c *command) agentCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&detach, "detach", false, "start it in the background")
 	cmd.Flags().BoolVar(&session, "session", false, "start it in the background, and serve requests of another corpus-git on standard input")
+	cmd.Flags().BoolVar(&look, "look", false, "with --session: end at once where nothing was deployed yet, and make nothing there")
 	cmd.Flags().StringVar(&join.Token, "join", "", "join a hub as a node with this `TOKEN`, and connect to it from now on")
 	cmd.Flags().StringVar(&join.File, "join-file", "", "the same, with the token in `FILE`, as other users can see arguments")
 	cmd.Flags().DurationVar(&idle, "idle", idle, "exit after being idle for this long; 0 means never")
@@ -210,6 +216,12 @@ func (c *command) detachAgent(cfg *config.Config, idle time.Duration) error {
 			}
 		}
 	}
+}
+
+// made reports whether there is a state: something was deployed on this machine, or a server was started.
+func made(state layout.State) bool {
+	_, err := os.Stat(state.Path())
+	return err == nil
 }
 
 // owned reports whether a server or an agent owns the state.

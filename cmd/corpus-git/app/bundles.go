@@ -16,6 +16,7 @@ import (
 	"corpus-git/procedures"
 	"corpus-git/project"
 	"corpus-git/receive"
+	"corpus-git/remote"
 )
 
 // bundles implements verbs.Bundles.
@@ -28,7 +29,7 @@ func (c *core) bundles() bundles {
 	return bundles{c: c, Machine: &local.Machine{
 		Projects:    c.registry,
 		Repository:  func(name project.Name, r project.Repo) local.Repository { return bundled{c.repos.Open(name, r), c} },
-		Deployments: c.pipeline, Restorable: c.restorable, Fences: c.fleet.Fence,
+		Deployments: c.pipeline, Restorable: c.restorable, Fences: c.fleet.Fence, Fenced: c.fleet.Fenced,
 		Signer: sync.OnceValues(c.signer), // it reads files
 		Name:   c.hostName, Program: c.build.Release, Signers: c.state.BundleSigners(), Temp: c.state.Path(), Now: time.Now,
 	}}
@@ -46,6 +47,14 @@ func (c *core) signer() (ssh.Signer, error) {
 // Take implements verbs.Bundles.
 func (b bundles) Take(ctx context.Context, in io.Reader, by project.Pusher) (project.Deployment, bool, error) {
 	return b.Machine.Take(ctx, in, by, pipeline.BundlePin)
+}
+
+// Plan implements verbs.Bundles.
+func (b bundles) Plan(ctx context.Context, name project.Name, q remote.PlanRequest) (p remote.Planned, err error) {
+	if p.Live, err = b.Standing(ctx, name, q.Lease); err == nil && p.Live == q.Live {
+		p.Note, err = b.c.tools.Room(ctx, name, project.Description{Bytes: q.Bytes, Files: q.Files})
+	}
+	return p, err
 }
 
 // Promote implements verbs.Bundles.

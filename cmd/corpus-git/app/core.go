@@ -151,7 +151,7 @@ func (c *core) makeTools(o options) {
 	c.tools.Repository = func(n project.Name, r project.Repo) procedures.Repository { return c.repos.Open(n, r) }
 	c.tools.Upstream = func(n project.Name) inherit.Upstream { return c.repos.Open(n, project.Code) }
 	c.tools.Live = c.liveCommit
-	c.nodes = &machines.Fleet{Store: c.fleet, Hosts: c.hosts, Bundles: func() machines.Bundles { return c.bundles() }, State: c.state, Signer: c.signer, Elect: c.kv.Elect, Facts: c.kv.SetFacts, Saved: func(n project.Name) { c.lead.Share(n) }, Required: c.lead != nil, Log: c.log}
+	c.nodes = &machines.Fleet{Store: c.fleet, Hosts: c.hosts, Bundles: func() machines.Bundles { return c.bundles() }, State: c.state, Signer: c.signer, Elect: c.kv.Elect, Leads: c.kv.Leads, Facts: c.kv.SetFacts, Saved: func(n project.Name) { c.lead.Share(n) }, Required: c.lead != nil, Log: c.log}
 	c.nodeKeys = nodeKeys(c.state)
 	c.nodes.Offer = func(options []string) error {
 		if !slices.Contains(options, c.nodeKeys.Option()) {

@@ -82,10 +82,11 @@ func verboseFlag(c *cobra.Command, v *bool) {
 }
 
 func planCommand(s *session) *cobra.Command {
-	var verbose bool
+	var verbose, missing bool
 	c := &cobra.Command{
 		Use: "plan PROJECT [KEY=VALUE...]", Short: "Show what a deployment would change, and change nothing", Args: andSettings("PROJECT"),
-		Long: "Shows what a deployment of the current commits of both branches would change." + aboutSettings,
+		Long: "Shows what a deployment of the current commits of both branches would change. Nodes are asked whether they are ready for it;\n" +
+			"if it would be refused, the plan is refused with the same reason and exit status." + aboutSettings,
 		RunE: func(_ *cobra.Command, args []string) error {
 			var sel project.Selection
 			set, err := project.ParseSettings(args[1:], &sel)
@@ -96,9 +97,10 @@ func planCommand(s *session) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return s.deploy("plan", project.Deployment{Project: name, Trigger: project.TriggerPlan, Select: sel, Set: set}, verbose)
+			return s.deploy("plan", project.Deployment{Project: name, Trigger: project.TriggerPlan, Select: sel, Set: set, AllowMissing: missing}, verbose)
 		},
 	}
+	c.Flags().BoolVar(&missing, "allow-missing", false, "skip nodes that are not ready")
 	return s.runFlags(c, &verbose)
 }
 

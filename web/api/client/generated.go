@@ -618,6 +618,19 @@ type NodeProject struct {
 	State      string   `json:"state,omitzero"`
 }
 
+// NodeReadiness is a schema of the document.
+type NodeReadiness struct {
+	Behind    bool     `json:"behind,omitzero"`
+	CorpusGit string   `json:"corpus_git,omitzero"`
+	Hint      string   `json:"hint,omitzero"`
+	LeftOut   bool     `json:"left_out,omitzero"`
+	Live      string   `json:"live,omitzero"`
+	Name      string   `json:"name"`
+	Notes     []string `json:"notes,omitzero"`
+	Ready     bool     `json:"ready"`
+	Reason    string   `json:"reason,omitzero"`
+}
+
 // Nodes is a schema of the document.
 type Nodes struct {
 	Nodes   []Node `json:"nodes"`
@@ -759,6 +772,16 @@ type Queue struct {
 	Waiting []Record `json:"waiting,omitzero"`
 }
 
+// Readiness is a schema of the document.
+type Readiness struct {
+	Drained      []string         `json:"drained,omitzero"`
+	Hint         string           `json:"hint,omitzero"`
+	NotAsked     []string         `json:"not_asked"`
+	NotRequested []string         `json:"not_requested,omitzero"`
+	Refused      string           `json:"refused,omitzero"`
+	Stages       []StageReadiness `json:"stages"`
+}
+
 // Record is a schema of the document.
 type Record struct {
 	AllowEmpty   bool              `json:"allow_empty,omitzero"`
@@ -851,23 +874,24 @@ type Request struct {
 
 // Result is a schema of the document.
 type Result struct {
-	Changed   int64     `json:"changed,omitzero"`
-	Code      string    `json:"code,omitzero"`
-	Drift     []string  `json:"drift,omitzero"`
-	Ended     time.Time `json:"ended,omitzero"`
-	Hint      string    `json:"hint,omitzero"`
-	Kind      string    `json:"kind,omitzero"`
-	Outputs   []Output  `json:"outputs,omitzero"`
-	Pillar    string    `json:"pillar,omitzero"`
-	Procedure string    `json:"procedure,omitzero"`
-	Reason    string    `json:"reason,omitzero"`
-	Started   time.Time `json:"started,omitzero"`
-	State     string    `json:"state"`
-	StateID   string    `json:"state_id,omitzero"`
-	Step      string    `json:"step,omitzero"`
-	Tests     []Summary `json:"tests,omitzero"`
-	Timings   []Timing  `json:"timings,omitzero"`
-	Unhealthy string    `json:"unhealthy,omitzero"`
+	Changed   int64      `json:"changed,omitzero"`
+	Code      string     `json:"code,omitzero"`
+	Drift     []string   `json:"drift,omitzero"`
+	Ended     time.Time  `json:"ended,omitzero"`
+	Hint      string     `json:"hint,omitzero"`
+	Kind      string     `json:"kind,omitzero"`
+	Nodes     *Readiness `json:"nodes,omitzero"`
+	Outputs   []Output   `json:"outputs,omitzero"`
+	Pillar    string     `json:"pillar,omitzero"`
+	Procedure string     `json:"procedure,omitzero"`
+	Reason    string     `json:"reason,omitzero"`
+	Started   time.Time  `json:"started,omitzero"`
+	State     string     `json:"state"`
+	StateID   string     `json:"state_id,omitzero"`
+	Step      string     `json:"step,omitzero"`
+	Tests     []Summary  `json:"tests,omitzero"`
+	Timings   []Timing   `json:"timings,omitzero"`
+	Unhealthy string     `json:"unhealthy,omitzero"`
 }
 
 // RollbackBody is a schema of the document.
@@ -982,6 +1006,12 @@ type Spread struct {
 	Name     string `json:"name,omitzero"`
 	P95Ns    int64  `json:"p95_ns"`
 	Runs     int64  `json:"runs"`
+}
+
+// StageReadiness is a schema of the document.
+type StageReadiness struct {
+	Name  string          `json:"name"`
+	Nodes []NodeReadiness `json:"nodes"`
 }
 
 // StatisticsDocument is a schema of the document.

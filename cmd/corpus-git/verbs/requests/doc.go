@@ -14,6 +14,7 @@ import (
 	"corpus-git/internal/audit"
 	"corpus-git/internal/event"
 	"corpus-git/project"
+	"corpus-git/remote"
 )
 
 // Bundles stores bundles, and knows whose are trusted.
@@ -24,6 +25,8 @@ type Bundles interface {
 	Take(ctx context.Context, in io.Reader, by project.Pusher) (d project.Deployment, created bool, err error)
 	// Fence refuses the order of a hub whose lease is older than the newest seen here.
 	Fence(ctx context.Context, name project.Name, lease int64) error
+	// Plan says whether a bundle would be deployed here, but for what runs, and changes nothing.
+	Plan(ctx context.Context, name project.Name, q remote.PlanRequest) (remote.Planned, error)
 	// Trust lets the bundles that a key signed be deployed here. changed reports that it was not trusted before. Durable on return.
 	Trust(ctx context.Context, key string) (fingerprint string, changed bool, err error)
 }

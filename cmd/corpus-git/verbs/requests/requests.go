@@ -112,6 +112,23 @@ func (h Handler) Upgrade(ctx context.Context, in *bufio.Reader) error {
 	return h.Audited(audit.Entry{Action: "agent upgrade"}, h.Upgrader(ctx, in))
 }
 
+// Plan implements remote.Handler.
+func (h Handler) Plan(ctx context.Context, q remote.PlanRequest) (remote.Planned, error) {
+	name, err := project.ParseName(string(q.Project))
+	if err != nil {
+		return remote.Planned{}, err
+	}
+	p, err := h.Bundles.Plan(ctx, name, q)
+	if err != nil {
+		return p, err
+	}
+	queue, err := h.Runs.Queue(ctx, name)
+	if err == nil && queue.Running != nil {
+		p.Running = queue.Running.ID
+	}
+	return p, err
+}
+
 // Check implements remote.Handler.
 func (h Handler) Check(ctx context.Context, name project.Name) (project.Result, error) {
 	name, err := project.ParseName(string(name))
