@@ -68,6 +68,8 @@ type Status struct {
 	// Applied is the number of the last message of the log that it has applied, Behind how many there are after it.
 	Applied uint64 `json:"applied"`
 	Behind  uint64 `json:"behind"`
+	// Copied is how many files and folders it has looked at of those that it copies.
+	Copied int64 `json:"copied"`
 	// Seen is when it was last heard; zero if never.
 	Seen time.Time `json:"seen"`
 	// Release is that of its program, Trouble what keeps it from following, "" for nothing.
@@ -105,7 +107,8 @@ type Cluster struct {
 	heard   beat
 	heardAt time.Time
 	reports map[string]Status
-	trouble string  // why this hub can't follow
+	trouble error   // why this hub can't follow
+	copied  int64   // while this hub copies
 	leader  *Leader // while this hub leads
 	// known are the hubs as they were read last, resigned is the greatest epoch that was ended in order.
 	known    []Hub
@@ -231,7 +234,7 @@ func (c *Cluster) hearReport(data []byte) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.reports[r.Name] = Status{Name: r.Name, Does: r.Does, Applied: r.Applied, Seen: time.Now(), Release: r.Release, Trouble: r.Trouble, Free: r.Free, Skew: skew(r.At)}
+	c.reports[r.Name] = Status{Name: r.Name, Does: r.Does, Applied: r.Applied, Seen: time.Now(), Release: r.Release, Trouble: r.Trouble, Free: r.Free, Skew: skew(r.At), Copied: r.Copied}
 }
 
 // free returns how much space is left for the log on this machine, nil if that is not known.
@@ -261,7 +264,7 @@ func (c *Cluster) report() {
 	for {
 		free := c.free()
 		c.mu.Lock()
-		r, leads := report{Name: c.c.Self.Name, Does: c.does, Applied: c.pos.Applied, Release: c.c.Release, Trouble: c.trouble, Free: free, At: time.Now()}, c.does == Leads
+		r, leads := report{Name: c.c.Self.Name, Does: c.does, Applied: c.pos.Applied, Release: c.c.Release, Trouble: shown(c.trouble), Free: free, At: time.Now(), Copied: c.copied}, c.does == Leads
 		c.mu.Unlock()
 		if data, err := json.Marshal(r); err == nil && !leads {
 			_ = c.log.Say(reportTopic, data) // the next one replaces it
@@ -320,7 +323,7 @@ func (c *Cluster) Status(ctx context.Context) ([]Status, Log, error) {
 		r.Name = name
 		switch {
 		case name == c.c.Self.Name:
-			r.Does, r.Applied, r.Seen, r.Release, r.Trouble, r.Free, r.Skew = c.does, c.pos.Applied, now, c.c.Release, c.trouble, free, 0
+			r.Does, r.Applied, r.Seen, r.Release, r.Trouble, r.Free, r.Skew, r.Copied = c.does, c.pos.Applied, now, c.c.Release, shown(c.trouble), free, 0, c.copied
 			if c.leader != nil {
 				r.Applied = s.Last
 			}

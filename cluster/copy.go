@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"corpus-git/cluster/replica"
 	"corpus-git/cluster/stream"
@@ -159,11 +162,13 @@ func (c *Cluster) copyFrom(ctx context.Context, leader string) error {
 		return err
 	}
 	c.c.Log.Info().Str("from", leader).Msg("copying the state of the hub that leads")
-	r := remote{log: c.log, leader: leader, hub: c.c.Self.Name, heard: c.Leader}
+	r := remote{log: c.log, leader: leader, hub: c.c.Self.Name, heard: c.Leader, listed: c.countCopied}
 	begin, err := r.place(ctx, copyBegin)
 	if err != nil {
 		return err
 	}
+	c.answered()
+	defer c.countCopied(math.MinInt64)
 	if err := c.files.Copy(ctx, r); err != nil {
 		return err
 	}
@@ -185,11 +190,29 @@ func (c *Cluster) copyFrom(ctx context.Context, leader string) error {
 	return nil
 }
 
+// answered ends the trouble that the hub that leads did not answer. What an attempt to copy failed by is shown until one has succeeded.
+func (c *Cluster) answered() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if errors.Is(c.trouble, nats.ErrNoResponders) {
+		c.trouble = nil
+	}
+}
+
+// countCopied counts what was looked at of a copy, for Status; math.MinInt64 is the end.
+func (c *Cluster) countCopied(n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.copied = max(0, c.copied+n)
+}
+
 // remote asks the leader.
 type remote struct {
 	log         *stream.Log
 	leader, hub string
 	heard       func() (Hub, uint64, bool)
+	// listed is told how many names an answer had.
+	listed func(n int64)
 }
 
 func (r remote) ask(ctx context.Context, q copyRequest) ([]byte, error) {
@@ -238,7 +261,9 @@ func (r remote) Items(ctx context.Context, folder, after string, bare bool) ([]r
 		return nil, false, err
 	}
 	var l copyList
-	err = json.Unmarshal(b, &l)
+	if err = json.Unmarshal(b, &l); err == nil && !bare {
+		r.listed(int64(len(l.Items)))
+	}
 	return l.Items, l.More, err
 }
 

@@ -48,12 +48,12 @@ func (c *Cluster) Follow(ctx context.Context) (epoch uint64, err error) {
 		case ctx.Err() != nil:
 			return 0, ctx.Err()
 		case epoch > 0:
-			c.setTrouble("")
+			c.setTrouble(nil)
 			return epoch, nil
 		case err == nil:
 			if f.idle || c.cursor >= failed { // taking again what comes before it is no progress
 				told = ""
-				c.setTrouble("")
+				c.setTrouble(nil)
 			}
 			continue
 		case errors.Is(err, errCopy) || errors.Is(err, replica.ErrDiffers):
@@ -63,9 +63,8 @@ func (c *Cluster) Follow(ctx context.Context) (epoch uint64, err error) {
 				return 0, serr
 			}
 		}
-		text := strings.ReplaceAll(err.Error(), "\n", ": ")
-		c.setTrouble(text)
-		if text != told { // once, however often it is tried
+		c.setTrouble(err)
+		if text := shown(err); text != told { // once, however often it is tried
 			c.c.Log.Warn().Err(err).Msg("following the hub that leads")
 			told = text
 		}
@@ -86,10 +85,18 @@ func pauseAfter(err error) time.Duration {
 // rewind reads the log again from the position on.
 func (c *Cluster) rewind() { c.cursor, c.batch = c.position().Applied, 0 }
 
-func (c *Cluster) setTrouble(text string) {
+func (c *Cluster) setTrouble(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.trouble = text
+	c.trouble = err
+}
+
+// shown returns the text of an error on one line, "" of none.
+func shown(err error) string {
+	if err == nil {
+		return ""
+	}
+	return strings.ReplaceAll(err.Error(), "\n", ": ")
 }
 
 func (c *Cluster) setDoes(what string) {

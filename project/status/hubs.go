@@ -22,6 +22,8 @@ type Hub struct {
 	Applied uint64    `json:"applied,omitempty"`
 	Behind  uint64    `json:"behind,omitempty"`
 	Seen    time.Time `json:"seen,omitzero"`
+	// Copied is how many files and folders it has looked at of those that it copies.
+	Copied int64 `json:"copied,omitempty"`
 	// Release is that of its program, Trouble what keeps it from following; ClockAhead is how many seconds its clock is ahead of that of the hub that answers.
 	Release    string  `json:"release,omitempty"`
 	Trouble    string  `json:"trouble,omitempty"`

@@ -66,7 +66,7 @@ func Document(ctx context.Context, state layout.State, c Cluster, trouble string
 		}
 		if at := slices.IndexFunc(all, func(o cluster.Status) bool { return o.Name == m.Name }); at >= 0 {
 			o := all[at]
-			h.State, h.Applied, h.Behind, h.Seen, h.Release, h.Trouble, h.LogSpace, h.ClockAhead = o.Does, o.Applied, o.Behind, o.Seen, o.Release, o.Trouble, o.Free, o.Skew.Truncate(time.Second).Seconds()
+			h.State, h.Applied, h.Behind, h.Seen, h.Release, h.Trouble, h.LogSpace, h.Copied, h.ClockAhead = o.Does, o.Applied, o.Behind, o.Seen, o.Release, o.Trouble, o.Free, o.Copied, o.Skew.Truncate(time.Second).Seconds()
 		}
 		d.Hubs = append(d.Hubs, h)
 	}
@@ -102,8 +102,11 @@ func list(d status.Hubs, now time.Time, line func(string, ...any)) {
 	}
 	for _, h := range d.Hubs {
 		more := ""
-		if h.State == cluster.Follows || h.State == cluster.Copies {
+		switch h.State {
+		case cluster.Follows:
 			more = fmt.Sprintf("  %d behind", h.Behind)
+		case cluster.Copies: // the log comes afterwards
+			more = fmt.Sprintf("  %d files so far", h.Copied)
 		}
 		switch {
 		case h.Name == d.Self:
@@ -149,7 +152,11 @@ func own(d status.Hubs, _ time.Time, line func(string, ...any)) {
 	}
 	line("leader   %s", cmp.Or(d.Leader, "none"))
 	line("epoch    %d", d.Epoch)
-	line("applied  %d, %d behind", h.Applied, h.Behind)
+	if h.State == cluster.Copies {
+		line("copied   %d files so far", h.Copied)
+	} else {
+		line("applied  %d, %d behind", h.Applied, h.Behind)
+	}
 	if d.LogLimit > 0 {
 		line("log      %s of %s", humanize.Bytes(int64(d.LogBytes)), humanize.Bytes(int64(d.LogLimit))) //nolint:gosec // far below 2^63
 	}
