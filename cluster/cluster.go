@@ -44,6 +44,8 @@ type Config struct {
 	Free func() (int64, error)
 	// LogLimit is the size of the log from which it is shortened even if a hub that is not heard still needs it, in bytes: that hub copies. 0 is the default, 4 GiB.
 	LogLimit uint64
+	// MayLead returns nil, or why this hub must not lead although no other one does: then it goes on following. fresh means that it has heard no leader since Open. nil has no objection.
+	MayLead func(ctx context.Context, fresh bool) error
 	// Silence is how long nothing is heard of a leader before this hub tries to lead. 0 is the default, 2.5 seconds.
 	Silence time.Duration
 	Log     zerolog.Logger
@@ -75,6 +77,8 @@ type Status struct {
 	// Release is that of its program, Trouble what keeps it from following, "" for nothing.
 	Release string `json:"release"`
 	Trouble string `json:"trouble"`
+	// Barred is why it must not lead (Config.MayLead), "" if nothing is known that keeps it from that.
+	Barred string `json:"barred"`
 	// Free is how much space is left for the log on its machine, in bytes; nil if that is not known.
 	Free *int64 `json:"free"`
 	// Skew is how much its clock is ahead of this hub's, as far as is known: what a message takes is in it.
@@ -108,6 +112,7 @@ type Cluster struct {
 	heardAt time.Time
 	reports map[string]Status
 	trouble error   // why this hub can't follow
+	barred  error   // why it must not lead
 	copied  int64   // while this hub copies
 	leader  *Leader // while this hub leads
 	// known are the hubs as they were read last, resigned is the greatest epoch that was ended in order.
@@ -234,7 +239,7 @@ func (c *Cluster) hearReport(data []byte) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.reports[r.Name] = Status{Name: r.Name, Does: r.Does, Applied: r.Applied, Seen: time.Now(), Release: r.Release, Trouble: r.Trouble, Free: r.Free, Skew: skew(r.At), Copied: r.Copied}
+	c.reports[r.Name] = Status{Name: r.Name, Does: r.Does, Applied: r.Applied, Seen: time.Now(), Release: r.Release, Trouble: r.Trouble, Barred: r.Barred, Free: r.Free, Skew: skew(r.At), Copied: r.Copied}
 }
 
 // free returns how much space is left for the log on this machine, nil if that is not known.
@@ -264,7 +269,7 @@ func (c *Cluster) report() {
 	for {
 		free := c.free()
 		c.mu.Lock()
-		r, leads := report{Name: c.c.Self.Name, Does: c.does, Applied: c.pos.Applied, Release: c.c.Release, Trouble: shown(c.trouble), Free: free, At: time.Now(), Copied: c.copied}, c.does == Leads
+		r, leads := report{Name: c.c.Self.Name, Does: c.does, Applied: c.pos.Applied, Release: c.c.Release, Trouble: shown(c.trouble), Barred: shown(c.barred), Free: free, At: time.Now(), Copied: c.copied}, c.does == Leads
 		c.mu.Unlock()
 		if data, err := json.Marshal(r); err == nil && !leads {
 			_ = c.log.Say(reportTopic, data) // the next one replaces it
@@ -323,7 +328,7 @@ func (c *Cluster) Status(ctx context.Context) ([]Status, Log, error) {
 		r.Name = name
 		switch {
 		case name == c.c.Self.Name:
-			r.Does, r.Applied, r.Seen, r.Release, r.Trouble, r.Free, r.Skew, r.Copied = c.does, c.pos.Applied, now, c.c.Release, shown(c.trouble), free, 0, c.copied
+			r.Does, r.Applied, r.Seen, r.Release, r.Trouble, r.Barred, r.Free, r.Skew, r.Copied = c.does, c.pos.Applied, now, c.c.Release, shown(c.trouble), shown(c.barred), free, 0, c.copied
 			if c.leader != nil {
 				r.Applied = s.Last
 			}

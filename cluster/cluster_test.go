@@ -84,6 +84,8 @@ type world struct {
 	removed atomic.Value
 	limit   uint64
 	silence time.Duration
+	// may is Config.MayLead of each hub.
+	may func(h *hub, fresh bool) error
 }
 
 // known is Config.Hubs.
@@ -113,7 +115,12 @@ func (h *hub) open(parent context.Context) error {
 	ctx, cancel := context.WithCancel(parent)
 	h.stop, h.ended = cancel, make(chan struct{})
 	c, err := cluster.Open(ctx, cluster.Config{
-		Self: h.w.all[h.i], Hubs: h.w.known, Root: h.root, State: h.root.DefaultState(), Founder: h.i == 0, LogLimit: h.w.limit, Silence: h.w.silence, Free: func() (int64, error) { return int64(h.i), nil },
+		Self: h.w.all[h.i], Hubs: h.w.known, Root: h.root, State: h.root.DefaultState(), Founder: h.i == 0, LogLimit: h.w.limit, Silence: h.w.silence, MayLead: func(_ context.Context, fresh bool) error {
+			if h.w.may == nil {
+				return nil
+			}
+			return h.w.may(h, fresh)
+		}, Free: func() (int64, error) { return int64(h.i), nil },
 		Log: zerolog.New(zerolog.NewTestWriter(h.t)).With().Str("hub", h.w.all[h.i].Name).Logger().Hook(zerolog.HookFunc(func(_ *zerolog.Event, level zerolog.Level, _ string) {
 			if level == zerolog.WarnLevel {
 				h.warned.Add(1)

@@ -21,7 +21,9 @@ const (
 	// look is how long a follower waits for news before it looks at the log.
 	look = 250 * time.Millisecond
 	// again is the time between two attempts after an error, fullAgain that if the disk here is full.
-	again     = 300 * time.Millisecond
+	again = 300 * time.Millisecond
+	// asks is the time between two questions whether this hub may lead, after it was told that it must not.
+	asks      = 2 * time.Second
 	fullAgain = 10 * time.Second
 	// taking limits an attempt to lead.
 	taking = 6 * time.Second
@@ -111,6 +113,8 @@ type follower struct {
 	patience time.Duration
 	// since is when this hub began to wait for a leader.
 	since time.Time
+	// asked is when this hub was told last that it must not lead.
+	asked time.Time
 	// idle: the last step found nothing to do.
 	idle bool
 }
@@ -146,13 +150,39 @@ func (f *follower) step(ctx context.Context) (epoch uint64, err error) {
 		return 0, fmt.Errorf("%w: the log no longer has what follows %d", errCopy, c.cursor)
 	case ok:
 		return 0, f.take(ctx, at, data)
-	case f.silence() > f.patience && p.Applied >= p.Until:
+	case f.silence() > f.patience && p.Applied >= p.Until && f.may(ctx):
 		if epoch, err = f.lead(ctx, c.cursor, p.Epoch, false); epoch > 0 || err != nil {
 			return epoch, err
 		}
 	}
 	f.wait(ctx)
 	return 0, nil
+}
+
+// may reports whether this hub may lead, and notes why not.
+func (f *follower) may(ctx context.Context) bool {
+	c := f.c
+	if c.c.MayLead == nil {
+		return true
+	}
+	if time.Since(f.asked) < asks {
+		return false
+	}
+	c.mu.Lock()
+	fresh, before := c.heard.Epoch == 0, shown(c.barred)
+	c.mu.Unlock()
+	err := c.c.MayLead(ctx, fresh)
+	c.mu.Lock()
+	c.barred = err
+	c.mu.Unlock()
+	if err == nil {
+		return true
+	}
+	f.asked = time.Now()
+	if shown(err) != before {
+		c.c.Log.Error().Err(err).Msg("no hub leads, and this one must not")
+	}
+	return false
 }
 
 // wait waits for news.
@@ -181,6 +211,10 @@ func (f *follower) unusable(ctx context.Context, p position) (uint64, error) {
 	if err != nil {
 		f.since = time.Now() // nor can any other hub lead
 		return 0, err
+	}
+	if (s.First > s.Last || f.silence() >= alone) && !f.may(ctx) {
+		f.wait(ctx)
+		return 0, nil
 	}
 	if s.First > s.Last { // nobody has led yet
 		return f.lead(ctx, s.Last, p.Epoch, true)

@@ -1,9 +1,11 @@
 package cluster_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -131,4 +133,52 @@ func TestBarrierOfNamedProjects(t *testing.T) {
 	w.same(a, b)
 	require.FileExists(t, filepath.Join(b.root.Path(), "projects/fresh/git/project.git/HEAD"))
 	require.NoDirExists(t, filepath.Join(b.root.Path(), "projects/p/git"))
+}
+
+// A hub that must not lead goes on following, says why, and another one leads as soon as it may.
+func TestMayLead(t *testing.T) {
+	w := newWorld(t)
+	a, b, c := w.hubs[0], w.hubs[1], w.hubs[2]
+	var mu sync.Mutex
+	asked := map[*hub][]bool{}
+	barred := map[*hub]error{}
+	w.may = func(h *hub, fresh bool) error {
+		mu.Lock()
+		defer mu.Unlock()
+		asked[h] = append(asked[h], fresh)
+		return barred[h]
+	}
+	for _, h := range w.hubs {
+		h.start()
+	}
+	require.Same(t, a, w.next())
+	a.push(1)
+	w.same(a, b, c)
+	mu.Lock()
+	barred[b], barred[c] = errors.New("the database\nis newer"), errors.New("likewise")
+	mu.Unlock()
+	a.kill()
+	says := func(h, of *hub) string {
+		for _, s := range h.statuses() {
+			if s.Name == w.all[of.i].Name {
+				return s.Barred
+			}
+		}
+		return ""
+	}
+	for says(b, b) != "the database: is newer" || says(b, c) != "likewise" {
+		require.NoError(t, t.Context().Err())
+		time.Sleep(50 * time.Millisecond)
+	}
+	mu.Lock()
+	delete(barred, c)
+	mu.Unlock()
+	require.Same(t, c, w.next())
+	require.EqualValues(t, 2, c.lead.Epoch(), "no other one has tried")
+	c.push(2)
+	w.same(c, b)
+	mu.Lock()
+	defer mu.Unlock()
+	require.Equal(t, []bool{true}, asked[a])
+	require.NotContains(t, append(asked[b], asked[c]...), true, "they have heard of a leader")
 }

@@ -80,6 +80,8 @@ type report struct {
 	Trouble string    `json:"trouble,omitempty"`
 	Free    *int64    `json:"free,omitempty"`
 	At      time.Time `json:"at,omitzero"`
+	// Barred is why it must not lead, "" for nothing.
+	Barred string `json:"barred,omitempty"`
 	// Copied is how many files and folders it has looked at while it copies.
 	Copied int64 `json:"copied,omitempty"`
 }

@@ -103,3 +103,26 @@ func TestAlone(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, l.Formed)
 }
+
+// A hub is refused by the NATS server of another one that was set up anew, and has another authority; where a hub runs, it refuses keys that are not in its list. One that is not there refuses nobody.
+func TestRefusedBy(t *testing.T) {
+	a := founder(t)
+	own := local(t, "hub1")
+	hub2, hub3 := local(t, "hub2"), local(t, "hub3")
+	state := joins(t, a, own, hub2)
+	lost := joins(t, a, own, hub3)
+	learns(t, a, state, lost)
+	require.Empty(t, RefusedBy(t.Context(), lost))
+	_, _, err := Configure(state)
+	require.NoError(t, err)
+	s := runs(t, state)
+	require.Empty(t, RefusedBy(t.Context(), lost))
+	s.Shutdown()
+	s.WaitForShutdown()
+
+	fresh := layout.State(filepath.Join(t.TempDir(), "state"))
+	_, err = broker.Setup(fresh.NATS(), hub2.NATS)
+	require.NoError(t, err)
+	runs(t, fresh)
+	require.Equal(t, []string{"hub2"}, RefusedBy(t.Context(), lost), "it has an authority of its own")
+}

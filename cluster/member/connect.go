@@ -5,8 +5,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -51,6 +53,52 @@ func connector(name, seed string, ca []byte, at []string) (func(opts ...nats.Opt
 		own := []nats.Option{nats.Name(name), nats.DontRandomize(), nats.Nkey(public, pair.Sign), nats.Secure(&tls.Config{MinVersion: tls.VersionTLS13, RootCAs: pool})}
 		return nats.Connect(strings.Join(at, ","), append(own, opts...)...)
 	}, nil
+}
+
+// refusing limits how long it may take to find out whether a NATS server refuses this hub.
+const refusing = time.Second
+
+// RefusedBy returns the other hubs whose NATS servers are there and refuse this one: its key is not one of theirs, or their certificate is of another authority. Servers that are not reached, and what goes
+// wrong otherwise, do not count.
+func RefusedBy(ctx context.Context, state layout.State) (names []string) {
+	l, err := Load(state)
+	if err != nil {
+		return nil
+	}
+	self, there, err := LoadSelf(state)
+	if err != nil || !there {
+		return nil
+	}
+	own, err := broker.Load(state.NATS())
+	if err != nil {
+		return nil
+	}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for _, m := range l.Hubs {
+		if m.Name == self.Name || !m.Joined || ctx.Err() != nil {
+			continue
+		}
+		all.Go(func() {
+			dial, err := connector(self.Name, own.Log, own.CA, []string{m.NATS})
+			if err != nil {
+				return
+			}
+			c, err := dial(nats.Timeout(refusing), nats.IgnoreDiscoveredServers())
+			if err == nil {
+				c.Close()
+			}
+			var foreign x509.UnknownAuthorityError
+			if errors.Is(err, nats.ErrAuthorization) || errors.As(err, &foreign) {
+				mu.Lock()
+				defer mu.Unlock()
+				names = append(names, m.Name)
+			}
+		})
+	}
+	all.Wait()
+	slices.Sort(names)
+	return names
 }
 
 // answerTime is how long a NATS server may take to answer.

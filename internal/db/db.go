@@ -6,9 +6,11 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"modernc.org/sqlite" // the driver, pure Go
 )
@@ -143,6 +145,44 @@ func SetWriter(ctx context.Context, d *sql.DB, release string) error {
 	}
 	_, err := d.ExecContext(ctx, `INSERT INTO writer(one, release) VALUES (1, ?) ON CONFLICT(one) DO UPDATE SET release = excluded.release WHERE release <> excluded.release`, release)
 	return err
+}
+
+// Schemas returns how many statements of each room the database has, and the release that SetWriter recorded, "" if that is unknown.
+func Schemas(ctx context.Context, d *sql.DB) (rooms map[string]int, release string, err error) {
+	tx, err := d.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { _ = tx.Rollback() }()
+	rows, err := tx.QueryContext(ctx, `SELECT room, applied FROM migrations`)
+	if err != nil {
+		return nil, "", err
+	}
+	defer rows.Close()
+	rooms = map[string]int{}
+	for rows.Next() {
+		var room string
+		var applied int
+		if err := rows.Scan(&room, &applied); err != nil {
+			return nil, "", err
+		}
+		rooms[room] = applied
+	}
+	return rooms, writer(ctx, tx), rows.Err()
+}
+
+// Known returns a NewerError if a database has more statements of a room than this version, whose are known, as Migrate would. Rooms that this version does not have do no harm.
+func Known(ctx context.Context, d *sql.DB, known map[string]int) error {
+	rooms, release, err := Schemas(ctx, d)
+	if err != nil {
+		return err
+	}
+	for _, room := range slices.Sorted(maps.Keys(rooms)) {
+		if n, ok := known[room]; ok && rooms[room] > n {
+			return &NewerError{Room: room, Schema: rooms[room], Known: n, Writer: release}
+		}
+	}
+	return nil
 }
 
 // writer returns what SetWriter recorded.

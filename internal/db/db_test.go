@@ -36,6 +36,16 @@ func TestMigrateAppliesOnceAndRefusesNewer(t *testing.T) {
 	var newer *db.NewerError
 	require.ErrorAs(t, db.Migrate(t.Context(), d, "room", one), &newer)
 	require.Equal(t, "0.9", newer.Writer)
+	rooms, release, err := db.Schemas(t.Context(), d)
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{"room": 3, "writer": 1}, rooms)
+	require.Equal(t, "0.9", release)
+	require.NoError(t, db.Known(t.Context(), d, map[string]int{"room": 3}), "a room that is not known does no harm")
+	require.NoError(t, db.Known(t.Context(), d, map[string]int{"room": 4, "writer": 1, "other": 2}))
+	require.Equal(t, newer, func() (e *db.NewerError) {
+		require.ErrorAs(t, db.Known(t.Context(), d, map[string]int{"room": 2, "writer": 1}), &e)
+		return e
+	}(), "as Migrate says")
 	fi, err := os.Stat(path)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), fi.Mode().Perm())

@@ -24,9 +24,10 @@ type Hub struct {
 	Seen    time.Time `json:"seen,omitzero"`
 	// Copied is how many files and folders it has looked at of those that it copies.
 	Copied int64 `json:"copied,omitempty"`
-	// Release is that of its program, Trouble what keeps it from following; ClockAhead is how many seconds its clock is ahead of that of the hub that answers.
+	// Release is that of its program, Trouble what keeps it from following, Barred why it must not lead; ClockAhead is how many seconds its clock is ahead of that of the hub that answers.
 	Release    string  `json:"release,omitempty"`
 	Trouble    string  `json:"trouble,omitempty"`
+	Barred     string  `json:"barred,omitempty"`
 	ClockAhead float64 `json:"clock_ahead,omitempty"`
 	// LogSpace is how much space is left for the log on its machine, in bytes; absent if that is not known.
 	LogSpace *int64 `json:"log_space,omitempty"`

@@ -30,6 +30,25 @@ func schemaOf(t *testing.T, d *sql.DB) map[string]string {
 	return out
 }
 
+// What a hub finds out about its program's tables before it leads are those that a server makes.
+func TestSchemas(t *testing.T) {
+	cfg := newRoot(t)
+	known, err := schemas(cfg)(t.Context())
+	require.NoError(t, err)
+	require.NoFileExists(t, filepath.Join(cfg.StateDir, "corpus-git.db"))
+	c, err := openCore(t.Context(), options{cfg: cfg, log: zerolog.Nop(), who: "test"})
+	require.NoError(t, err)
+	rooms, _, err := db.Schemas(t.Context(), c.db)
+	require.NoError(t, err)
+	require.NoError(t, db.Known(t.Context(), c.db, known))
+	require.NoError(t, c.close())
+	require.Greater(t, len(rooms), 10)
+	for room, n := range rooms {
+		require.Equal(t, n, known[room], room)
+	}
+	require.NotZero(t, known["web"])
+}
+
 // A database that an earlier version wrote (testdata/databases, each made by that version: a project, a key with a right, a deployment) gets the tables of one
 // that is new, and keeps what is in it.
 func TestEarlierDatabases(t *testing.T) {

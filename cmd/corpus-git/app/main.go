@@ -398,7 +398,7 @@ func (c *command) serve(cfg *config.Config, load func() (*config.Config, error))
 	}
 	service := systemd.Manager{Log: log}
 	lead, sockets, err := hubs.Follow(hubs.Config{
-		Config: cfg, Sockets: given, Signals: signals, Reopen: file.Reopen, Answer: hubverbs.Answer(layout.State(cfg.StateDir)), Release: Build().Release, Log: log,
+		Config: cfg, Sockets: given, Signals: signals, Reopen: file.Reopen, Answer: hubverbs.Answer(layout.State(cfg.StateDir)), Release: Build().Release, Log: log, Schemas: schemas(cfg),
 		Following: func(ssh, web net.Listener) error {
 			statedir.Announce(c.Stdout, ssh, web)
 			service.Ready("following; listening on " + ssh.Addr().String())

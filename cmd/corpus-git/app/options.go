@@ -1,14 +1,20 @@
 package app
 
 import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"corpus-git/cmd/corpus-git/hubs"
+	"corpus-git/internal/db"
 	"corpus-git/procedures"
 	"corpus-git/project"
 	"corpus-git/project/config"
+	"corpus-git/web"
 )
 
 // options of openCore.
@@ -64,4 +70,26 @@ func (o options) packAtOnce() int64 {
 		return 1
 	}
 	return 0
+}
+
+// schemas returns what hubs.Config.Schemas is: it opens the rooms of a server on an empty state, and looks at the database.
+func schemas(cfg *config.Config) func(ctx context.Context) (map[string]int, error) {
+	return func(ctx context.Context) (rooms map[string]int, err error) {
+		dir, err := os.MkdirTemp("", "corpus-git-")
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		empty := *cfg
+		empty.Root, empty.StateDir = filepath.Join(dir, "root"), filepath.Join(dir, "state")
+		c, err := openCore(ctx, options{cfg: &empty, log: zerolog.Nop(), who: "corpus-git"})
+		if err != nil {
+			return nil, err
+		}
+		_, err = web.OpenSessions(ctx, c.db, time.Now)
+		if err == nil {
+			rooms, _, err = db.Schemas(ctx, c.db)
+		}
+		return rooms, errors.Join(err, c.close())
+	}
 }

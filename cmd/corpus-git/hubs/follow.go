@@ -38,7 +38,9 @@ type Config struct {
 	// Following is called once connections are accepted.
 	Following func(ssh, http net.Listener) error
 	// Answer runs a command of the control socket that can be answered while this hub follows; ok is false for others. c is nil while the log can't be opened, for the reason trouble.
-	Answer  func(ctx context.Context, c *cluster.Cluster, trouble string, argv []string, out, errw io.Writer) (code int, ok bool)
+	Answer func(ctx context.Context, c *cluster.Cluster, trouble string, argv []string, out, errw io.Writer) (code int, ok bool)
+	// Schemas returns how many statements of each room's tables this program knows (db.Schemas), for which it may make a database.
+	Schemas func(ctx context.Context) (map[string]int, error)
 	Release string
 	Log     zerolog.Logger
 }
@@ -122,6 +124,8 @@ type follower struct {
 	log    *cluster.Cluster
 	// trouble is why the log is not open.
 	trouble string
+	// known is what Schemas returned. The goroutine that follows alone uses it.
+	known map[string]int
 }
 
 // opened returns the connection to the log, nil while there is none, and why.
@@ -285,7 +289,7 @@ func (f *follower) open(ctx context.Context) (*cluster.Cluster, error) {
 		attempt, cancel := context.WithTimeout(ctx, openTime)
 		c, err := cluster.Open(attempt, cluster.Config{
 			Release: f.Release, Self: m.Self, Hubs: func() ([]cluster.Hub, error) { return known(f.state) }, Founder: m.Founder, Root: layout.Root(f.Config.Config.Root), State: f.state, Log: f.Log.With().Str("part", "hubs").Logger(),
-			Connect: connect, Free: f.logSpace,
+			Connect: connect, Free: f.logSpace, MayLead: f.mayLead,
 		})
 		cancel()
 		if err == nil {

@@ -54,6 +54,10 @@ func (p *problems) running(unanswered error, log cluster.Log, state layout.State
 		}
 	}
 	for _, name := range log.Missing {
+		if strings.Contains(name, " ") { // NATS says that it does not know its name
+			p.add("", "start the NATS servers of all hubs", "a NATS server that has not been heard since those of the others were started does not have the whole log of the hubs")
+			continue
+		}
 		p.add(name, "look at its log there, at the space on its disk, and whether it runs:  nats-server -c STATE/nats/nats.conf", "the NATS server of %s does not have the whole log of the hubs", name)
 	}
 	slices.Sort(releases)
@@ -84,6 +88,9 @@ func (p *problems) hub(h status.Hub) {
 		p.add(h.Name, "corpus-git doctor  there shows the space on its disks; it goes on by itself", "%s cannot follow: %s", h.Name, h.Trouble)
 	case h.Behind >= lags && h.State == cluster.Follows:
 		p.add(h.Name, "if that grows, its disk or its network is too slow", "%s is %d messages behind", h.Name, h.Behind)
+	}
+	if h.Barred != "" && h.State != cluster.Leads && h.State != cluster.Unreachable {
+		p.add(h.Name, "it follows when another hub leads", "%s must not lead: %s", h.Name, h.Barred)
 	}
 	if h.LogSpace != nil && *h.LogSpace < scarce && h.State != cluster.Unreachable {
 		p.add(h.Name, "free space there; when none is left its NATS server stops storing the log, and has to be restarted", "%s has %s left for the log of the hubs", h.Name, humanize.Bytes(*h.LogSpace))

@@ -66,7 +66,7 @@ func Document(ctx context.Context, state layout.State, c Cluster, trouble string
 		}
 		if at := slices.IndexFunc(all, func(o cluster.Status) bool { return o.Name == m.Name }); at >= 0 {
 			o := all[at]
-			h.State, h.Applied, h.Behind, h.Seen, h.Release, h.Trouble, h.LogSpace, h.Copied, h.ClockAhead = o.Does, o.Applied, o.Behind, o.Seen, o.Release, o.Trouble, o.Free, o.Copied, o.Skew.Truncate(time.Second).Seconds()
+			h.State, h.Applied, h.Behind, h.Seen, h.Release, h.Trouble, h.Barred, h.LogSpace, h.Copied, h.ClockAhead = o.Does, o.Applied, o.Behind, o.Seen, o.Release, o.Trouble, o.Barred, o.Free, o.Copied, o.Skew.Truncate(time.Second).Seconds()
 		}
 		d.Hubs = append(d.Hubs, h)
 	}
