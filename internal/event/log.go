@@ -34,6 +34,7 @@ type Log struct {
 	ended  bool // nothing is appended any more
 	closed bool
 	grown  chan struct{} // closed and replaced whenever size or ended changes
+	over   chan struct{} // closed with ended
 	err    error
 	bound  bound
 }
@@ -59,7 +60,7 @@ func Create(path string, now func() time.Time, redact Redactor) (*Log, error) {
 		_ = f.Close()
 		return nil, fmt.Errorf("event log %s: %w", path, err)
 	}
-	return &Log{path: path, now: now, file: f, redact: redact, seq: seq, size: size, grown: make(chan struct{})}, nil
+	return &Log{path: path, now: now, file: f, redact: redact, seq: seq, size: size, grown: make(chan struct{}), over: make(chan struct{})}, nil
 }
 
 // scan finds the last whole event and where it ends.
@@ -195,7 +196,13 @@ func (l *Log) end() {
 		return
 	}
 	l.release()
+	l.finish()
+}
+
+// finish ends the followers.
+func (l *Log) finish() {
 	l.ended = true
+	close(l.over)
 	l.wake()
 }
 
@@ -217,13 +224,17 @@ func (l *Log) Close() error {
 	}
 	l.release()
 	l.err = errors.Join(l.err, l.file.Sync(), l.file.Close())
-	l.ended, l.closed = true, true
-	l.wake()
+	l.closed = true
+	l.finish()
 	return l.err
 }
 
+// pace is how long a follower waits for further events after it was woken, unless the log ends. Nobody sees the difference, and each event of a small
+// deployment would wake the session, the client's ssh and its git, on the processors that the steps need.
+const pace = 20 * time.Millisecond
+
 // Follow yields the events after seq, old ones first, then new ones, until the log is
-// closed, ctx ends (the error is yielded last) or the caller breaks out of the loop.
+// closed, ctx ends (the error is yielded last) or the caller breaks out of the loop. New ones are yielded at most 20 ms late.
 func (l *Log) Follow(ctx context.Context, seq uint64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		f, err := os.Open(l.path)
@@ -263,6 +274,13 @@ func (l *Log) Follow(ctx context.Context, seq uint64) iter.Seq2[Event, error] {
 				return
 			case <-grown:
 			}
+			more := time.NewTimer(pace)
+			select {
+			case <-ctx.Done():
+			case <-l.over:
+			case <-more.C:
+			}
+			more.Stop()
 		}
 	}
 }
