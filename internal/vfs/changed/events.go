@@ -54,7 +54,7 @@ func (w *Watch) collect() error {
 	case n != 0:
 		return unknown("something was mounted or unmounted")
 	}
-	buf := make([]byte, 256<<10)
+	buf := make([]byte, 32<<10) // dozens of events
 	for {
 		n, err := unix.Read(w.events, buf)
 		switch {
