@@ -67,7 +67,10 @@ func (Install) Run(ctx context.Context, env *Env) error {
 		begun = env.installing
 	}
 	env.installing = begun
-	defer func() { env.files.Close() }()
+	defer func() {
+		env.files.Close()
+		env.Tools.Configs.Hurry() // the end of the deployment waits for it
+	}()
 	for i, s := range steps {
 		if err := env.asked(); err != nil {
 			return err

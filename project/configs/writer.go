@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"time"
 
 	"corpus-git/internal/db"
 )
@@ -20,7 +21,13 @@ type writer struct {
 	// added and done count the writes; wake is signalled when done grows.
 	added, done uint64
 	wake        *sync.Cond
+	// now ends the pause before what waits is written; it holds one call.
+	now chan struct{}
 }
+
+// pause is how long the first write waits for others, unless it is hurried: the steps of a small deployment share a transaction, and the
+// processors are theirs meanwhile.
+const pause = 20 * time.Millisecond
 
 // write is one change. failed is called, from another goroutine than the caller's, where it could not be written.
 type write struct {
@@ -29,7 +36,7 @@ type write struct {
 }
 
 func newWriter(d *sql.DB) *writer {
-	w := &writer{db: d}
+	w := &writer{db: d, now: make(chan struct{}, 1)}
 	w.wake = sync.NewCond(&w.mu)
 	return w
 }
@@ -45,8 +52,22 @@ func (w *writer) add(x write) {
 	}
 }
 
+// hurry ends the pause before what was added is written.
+func (w *writer) hurry() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.waiting) == 0 {
+		return
+	}
+	select {
+	case w.now <- struct{}{}:
+	default:
+	}
+}
+
 // flush returns when everything added before was written, or has failed.
 func (w *writer) flush() {
+	w.hurry()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for all := w.added; w.done < all; {
@@ -58,6 +79,14 @@ func (w *writer) work() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for len(w.waiting) > 0 {
+		w.mu.Unlock()
+		more := time.NewTimer(pause)
+		select {
+		case <-w.now:
+		case <-more.C:
+		}
+		more.Stop()
+		w.mu.Lock()
 		batch := w.waiting
 		w.waiting = nil
 		w.mu.Unlock()
@@ -92,7 +121,8 @@ func (w *writer) write(batch []write) {
 }
 
 // Begin records that a config is being applied, unless that is recorded already, and the config itself if it is new. end records how it ended. Both return
-// at once, and Flush when they are written; failed is called, from another goroutine, with what prevents that.
+// at once; they are written some milliseconds later, after Hurry at once, and before Flush returns. failed is called, from another goroutine, with what
+// prevents that.
 func (s *Store) Begin(c Config, d Deployment, failed func(error)) (end func(state State, reason string, outputs json.RawMessage)) {
 	c.ID = c.hash()
 	began := s.now()
@@ -124,6 +154,13 @@ func (s *Store) Begin(c Config, d Deployment, failed func(error)) (end func(stat
 			_, err := tx.ExecContext(ctx, `UPDATE config_deployments SET state = ?, reason = ?, outputs = ?, ended = ? WHERE seq = ?`, state, reason, string(outputs), ended.UnixNano(), seq)
 			return err
 		}})
+	}
+}
+
+// Hurry begins to write what Begin and its end were called for, without waiting for it. A nil Store does nothing.
+func (s *Store) Hurry() {
+	if s != nil {
+		s.writer.hurry()
 	}
 }
 
