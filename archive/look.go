@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"path/filepath"
 	"time"
 
 	"corpus-git/archive/early"
@@ -28,7 +29,7 @@ func (s *Store) Look(ctx context.Context, deploying bool) (drop func()) {
 		}
 		return func() {}
 	}
-	l := early.Begin(ctx, early.Request{Notifier: s.cfg.Looks, FS: s.fs, Dir: s.project.Dir(), Trees: trees(), Workers: s.cfg.Workers, Now: s.cfg.Now})
+	l := early.Begin(ctx, early.Request{Notifier: s.cfg.Looks, FS: s.fs, Dir: s.project.Dir(), Trees: trees(), Workers: s.cfg.Workers, Now: s.cfg.Now, Known: s.knownNames})
 	s.look = l
 	end := time.AfterFunc(early.MaxAge, func() { s.dropLook(l) })
 	return func() {
@@ -39,6 +40,19 @@ func (s *Store) Look(ctx context.Context, deploying bool) (drop func()) {
 		}
 		s.dropLook(l)
 	}
+}
+
+// knownNames returns the names that the newest archive knows of the live trees, nil if its manifest is not in memory.
+func (s *Store) knownNames() *tree.Known {
+	all, err := s.List()
+	if err != nil || len(all) == 0 {
+		return nil // the look lists every folder
+	}
+	st, err := s.fs.Lstat(filepath.Join(all[0].Path, manifestFile))
+	if err != nil {
+		return nil
+	}
+	return tree.KnownFrom(s.recent.find(tree.IdentOf(st), st.Size).m)
 }
 
 // DropLook ends a look that is under way: something ran that may change the trees by other means than the kernel notes.

@@ -29,6 +29,8 @@ type Request struct {
 	Trees   []string
 	Workers int
 	Now     func() time.Time
+	// Known returns the names that the newest archive knows, nil if they are not in memory; it may be nil.
+	Known func() *tree.Known
 }
 
 // Look is one look. It is used by one goroutine at a time.
@@ -68,7 +70,11 @@ func (l *Look) look(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { _ = src.Close() }() // opened for reading
-	l.found, err = tree.Scan(ctx, src, l.req.Trees, l.req.Workers)
+	var known *tree.Known
+	if l.req.Known != nil {
+		known = l.req.Known()
+	}
+	l.found, err = tree.ScanKnown(ctx, src, l.req.Trees, l.req.Workers, known)
 	return err
 }
 

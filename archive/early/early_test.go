@@ -45,7 +45,11 @@ func open(t *testing.T, dir string) vfs.Dir {
 }
 
 func begin(dir string, n *changed.Notifier, now func() time.Time) *Look {
-	return Begin(context.Background(), Request{Notifier: n, FS: vfs.OS{}, Dir: dir, Trees: names(), Workers: 2, Now: now})
+	return beginKnown(dir, n, now, nil)
+}
+
+func beginKnown(dir string, n *changed.Notifier, now func() time.Time, known *tree.Known) *Look {
+	return Begin(context.Background(), Request{Notifier: n, FS: vfs.OS{}, Dir: dir, Trees: names(), Workers: 2, Now: now, Known: func() *tree.Known { return known }})
 }
 
 // told reports whether the machine could say what changed; where it can't, for whatever reason, the caller scans.
@@ -107,13 +111,28 @@ func change(r *rand.Rand, dir string) error {
 	return errors.Join(err, f.Close())
 }
 
-// Whatever changes during a look and after it, what is taken is what a scan finds.
+// Whatever changes before a look, during it and after it, what is taken is what a scan finds; also where the look knows names from a scan before.
 func TestHistories(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	known := 0
+	var worlds []string
 	for range 150 {
-		dir := world(t)
-		l := begin(dir, changed.New(1), time.Now)
+		worlds = append(worlds, world(t))
+	}
+	time.Sleep(2 * tree.RacyWindow) // the folders' names are known only if they did not change just before
+	for i, dir := range worlds {
+		var was *tree.Known
+		if i%4 != 0 {
+			at := time.Now()
+			m, err := tree.Scan(context.Background(), open(t, dir), names(), 2)
+			require.NoError(t, err)
+			tree.MarkRacy(m.Entries, at)
+			was = tree.KnownFrom(&tree.Manifest{Entries: m.Entries})
+			for range r.IntN(4) {
+				_ = change(r, dir)
+			}
+		}
+		l := beginKnown(dir, changed.New(1), time.Now, was)
 		if r.IntN(2) == 0 {
 			<-l.done
 		}

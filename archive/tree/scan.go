@@ -66,7 +66,11 @@ const (
 // Scan lists named folders below d and everything in them, in parallel, following no link. A named folder that does not exist is not an
 // error. Entries that vanish during the scan are counted and skipped.
 func Scan(ctx context.Context, d vfs.Dir, names []string, workers int) (*Scanned, error) {
-	sc := &scanner{root: d, pool: NewPool(ctx)}
+	return scan(ctx, d, names, workers, nil)
+}
+
+func scan(ctx context.Context, d vfs.Dir, names []string, workers int, known *Known) (*Scanned, error) {
+	sc := &scanner{root: d, pool: NewPool(ctx), known: known}
 	var tops []*folder
 	for _, n := range names {
 		st, err := d.Lstat(n)
@@ -111,6 +115,7 @@ func (sc *scanner) run(tops []*folder, workers int) (*Scanned, error) {
 type scanner struct {
 	root     vfs.Dir
 	pool     *Pool
+	known    *Known // may be nil
 	count    atomic.Int64
 	vanished atomic.Int64
 }
@@ -187,7 +192,7 @@ func (sc *scanner) dir(n *folder) error {
 		return err
 	}
 	var vanished int
-	n.in, vanished, err = list(d, n.self.Path)
+	n.in, vanished, err = sc.known.look(d, &n.self)
 	if cerr := d.Close(); err == nil {
 		err = cerr
 	}
@@ -219,25 +224,32 @@ func list(d vfs.Dir, path string) (found []Entry, vanished int, err error) {
 	}
 	found = make([]Entry, 0, len(names))
 	for _, n := range names {
-		e := Entry{Path: path + "/" + n}
-		st, err := d.Lstat(n)
-		if err == nil && st.IsSymlink() {
-			e.Target, err = d.Readlink(n)
-			if errors.Is(err, syscall.EINVAL) {
-				err = fs.ErrNotExist // no longer a link
-			}
+		if found, err = describe(found, d, path+"/"+n, n); err != nil {
+			return nil, 0, err
 		}
-		if Vanished(err) {
-			vanished++
-			continue
-		}
-		if err != nil {
-			return nil, 0, Named(path, err)
-		}
-		e.fill(st)
-		found = append(found, e)
 	}
-	return found, vanished, nil
+	return found, len(names) - len(found), nil
+}
+
+// describe appends what has a name in the open folder d; nothing if it has vanished.
+func describe(found []Entry, d vfs.Dir, path, name string) ([]Entry, error) {
+	st, err := d.Lstat(name)
+	target := ""
+	if err == nil && st.IsSymlink() {
+		target, err = d.Readlink(name)
+		if errors.Is(err, syscall.EINVAL) {
+			err = fs.ErrNotExist // no longer a link
+		}
+	}
+	if Vanished(err) {
+		return found, nil
+	}
+	if err != nil {
+		return nil, Named(path[:len(path)-len(name)-1], err)
+	}
+	found = append(found, Entry{Path: path, Target: target})
+	found[len(found)-1].fill(st)
+	return found, nil
 }
 
 // Named adds the folder to the relative path of an error.
