@@ -94,6 +94,8 @@ type Driver interface {
 	// Storage gives the volume of a container, which has c.Storage bytes, another size; 0 removes it with its files. One that is only enlarged may be in use, unless that is
 	// fault.Busy, as this machine does not allow it; otherwise a running container is fault.Refused. The caller records the size.
 	Storage(ctx context.Context, c Container, size int64) error
+	// Room is fault.Refused if this machine has no room for a volume of that size, before a container is stopped for it.
+	Room(c Container, size int64) error
 	// Snapshot stores the root file system of a stopped container under a name; it is durable on return. Restore restores it, and Forget removes it.
 	Snapshot(ctx context.Context, c Container, id string) error
 	Restore(ctx context.Context, c Container, id string) error

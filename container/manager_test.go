@@ -57,6 +57,8 @@ func TestStorage(t *testing.T) {
 		require.NoError(t, err)
 		return c.Storage
 	}
+	require.ErrorContains(t, set(2000), "no room")
+	require.Empty(t, d.done, "it is not stopped for what fails")
 	require.NoError(t, set(100))
 	require.Equal(t, []string{"stop", "storage", "start"}, d.done)
 	require.NoError(t, set(200))
@@ -100,6 +102,12 @@ func (m *machine) Storage(_ context.Context, c Container, size int64) error {
 		return fault.New(fault.Busy, "", "not while it is in use")
 	}
 	return m.do("storage")
+}
+func (m *machine) Room(_ Container, size int64) error {
+	if size > 1000 && size < 1<<20 {
+		return fault.New(fault.Refused, "", "no room")
+	}
+	return nil
 }
 func (m *machine) Snapshots(context.Context, Container) ([]string, error) { return m.kept, nil }
 func (m *machine) Destroy(context.Context, Container) error               { return m.do("destroy") }
@@ -165,6 +173,44 @@ func TestCreateContinues(t *testing.T) {
 	require.ErrorContains(t, err, "is not installed")
 	_, err = m.Store.Get("web2")
 	require.Error(t, err, "nothing is recorded where a tool is missing")
+}
+
+// A machine whose network cannot be made, or that has no room, is told so, and has nothing of the container.
+func TestCreateLeavesNothing(t *testing.T) {
+	m, d := newManager(t)
+	up := m.Up
+	m.Up = func(network.Network) error { return fault.New(fault.Refused, "", "no nftables") }
+	_, err := m.Create(t.Context(), Container{Name: "web", Driver: "fake"})
+	require.ErrorContains(t, err, "no nftables")
+	require.Empty(t, d.done)
+	require.Equal(t, 1, d.downs)
+	left := func() []string {
+		left, err := filepath.Glob(filepath.Join(m.Store.Dir, "machines", "*"))
+		require.NoError(t, err)
+		return left
+	}
+	require.Empty(t, left())
+	m.Up = up
+	m.Drivers["full"] = fullMachine{d}
+	_, err = m.Create(t.Context(), Container{Name: "web", Driver: "full"})
+	require.Equal(t, fault.Busy, fault.KindOf(err))
+	require.Empty(t, left())
+	require.Equal(t, 2, d.downs, "its network goes, too")
+	_, err = m.Create(t.Context(), Container{Name: "web", Driver: "fake"})
+	require.NoError(t, err)
+	require.Empty(t, left()[1:])
+	// A container that is there keeps the network.
+	m.Up = func(network.Network) error { return fault.New(fault.Refused, "", "no nftables") }
+	_, err = m.Create(t.Context(), Container{Name: "web2", Driver: "fake"})
+	require.Error(t, err)
+	require.Equal(t, 2, d.downs)
+}
+
+// fullMachine is a machine whose file system is full.
+type fullMachine struct{ *machine }
+
+func (fullMachine) Create(context.Context, Container, func(string)) error {
+	return fault.New(fault.Busy, "", "no room")
 }
 
 func TestSnapshots(t *testing.T) {

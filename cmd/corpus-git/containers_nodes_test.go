@@ -19,7 +19,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"corpus-git/container/lxc"
 	"corpus-git/container/network"
+	"corpus-git/container/nspawn"
+	"corpus-git/internal/testutil"
 )
 
 // keeper is the program on this machine, with containers in a folder, and a network, of its own.
@@ -227,16 +230,29 @@ func TestContainerCommand(t *testing.T) {
 // A container becomes a node, by a command that is killed in every step and typed again; a push deploys there. What was prepared is found by the server when it
 // starts anew, and nothing of it is left when the container is destroyed.
 func TestContainerNode(t *testing.T) {
+	for _, driver := range []string{nspawn.Name, lxc.Name} {
+		t.Run(driver, func(t *testing.T) { containerNode(t, driver) })
+	}
+}
+
+func containerNode(t *testing.T, driver string) {
 	k := newKeeper(t)
 	h := newInitHub(k)
 	hosts, sh, must := h.hosts, h.sh, h.must
 	// Every step is killed once, when the one before it has been told.
 	const name = "cgtest-node"
 	k.names = append(k.names, name)
-	args := append([]string{"node", "init", name, "--hosts", hosts, "--open", "8080", "--env", "GREETING=hello world", "--project", "app"}, k.network...)
+	args := append([]string{"node", "init", name, "--hosts", hosts, "--open", "8080", "--env", "GREETING=hello world", "--project", "app", "--driver", driver}, k.network...)
+	server, key := testutil.Named(t, "example.org", "213.10.in-addr.arpa", "d.f.ip6.arpa")
+	args = append(args, "--dns-server", server, "--dns-zone", "example.org", "--dns-key", key, "--dns-reverse", "213.10.in-addr.arpa", "--dns-reverse", "d.f.ip6.arpa")
 	h.killed(args)
 	said := h.begin(args, "")
 	require.Contains(t, said, name+" is a node")
+	served := h.served(server, name)
+	require.Equal(t, []string{name + ".example.org."}, served["10.213"])
+	require.Equal(t, []string{name + ".example.org."}, served["fd"])
+	require.Len(t, served, 2, "one address of each kind: %v", served)
+	require.Equal(t, 1, strings.Count(k.run("list"), "\n"))
 	require.Contains(t, said, "keys         done before: the server logs in with SHA256:")
 	text, err := os.ReadFile(hosts)
 	require.NoError(t, err)
@@ -289,7 +305,8 @@ git add -A; git -c user.name=dev -c user.email=dev@localhost commit -qm '` + tex
 	out, err = sh(`corpus-git container destroy ` + name + ` --yes --hosts ` + hosts)
 	require.Error(t, err)
 	require.Contains(t, out, "app is assigned to the node "+name)
-	out = must(`corpus-git node unassign app; corpus-git container destroy ` + name + ` --yes --hosts ` + hosts + `; corpus-git node list`)
+	out = must(`corpus-git node unassign app; corpus-git container destroy ` + name + ` --yes --hosts ` + hosts + ` --dns-server ` + server + ` --dns-zone example.org --dns-key ` + key + `; corpus-git node list`)
+	require.Empty(t, h.served(server, name), "also in the zones of addresses, which are recorded")
 	require.Contains(t, out, "no nodes yet")
 	text, err = os.ReadFile(hosts)
 	require.NoError(t, err)

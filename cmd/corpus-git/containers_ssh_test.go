@@ -107,6 +107,21 @@ func (h *initHub) killed(args []string) {
 	}
 }
 
+// served returns what a name server says of a machine: for the beginning of each of its addresses, the names that the address leads to.
+func (h *initHub) served(server, name string) map[string][]string {
+	r, out := testutil.Resolver(server), map[string][]string{}
+	list, _ := r.LookupHost(h.k.t.Context(), name+".example.org") // an error is a name that is not there
+	for _, a := range list {
+		kind := a[:2]
+		if strings.HasPrefix(a, "10.213.") {
+			kind = "10.213"
+		}
+		names, _ := r.LookupAddr(h.k.t.Context(), a)
+		out[kind] = append(out[kind], names...)
+	}
+	return out
+}
+
 // push commits what a script makes in the folder of app, and pushes it.
 func (h *initHub) push(script string) (string, error) {
 	return h.sh(`mkdir -p app/.salt; cd app; test -d .git || git init -q -b master

@@ -126,6 +126,11 @@ func (d Driver) Storage(_ context.Context, c container.Container, _ int64) error
 	return container.NotSupported(c, "given a volume")
 }
 
+// Room implements container.Driver.
+func (d Driver) Room(c container.Container, _ int64) error {
+	return container.NotSupported(c, "given a volume")
+}
+
 // Snapshot implements container.Driver.
 func (d Driver) Snapshot(_ context.Context, c container.Container, _ string) error {
 	return container.NotSupported(c, "copied")

@@ -2,12 +2,14 @@ package names
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"syscall"
 	"testing"
 
+	"github.com/miekg/dns"
 	"github.com/stretchr/testify/require"
 )
 
@@ -18,7 +20,8 @@ func TestUnanswered(t *testing.T) {
 		"dial tcp: connect: connection refused":                                           &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)},
 		"no answer within 10s: the update may have been made or not":                      &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded},
 		"it ended the connection without an answer: the update may have been made or not": io.EOF,
-		"dns: bad rdata": errors.New("dns: bad rdata"),
+		"another": errors.New("another"),
+		"it answers something that is no message of DNS (bad question name: dns: buffer size too small): the update may have been made or not": fmt.Errorf("bad question name: %w", dns.ErrBuf),
 	} {
 		require.EqualError(t, unanswered(err), want)
 	}

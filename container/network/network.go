@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -116,7 +117,7 @@ func (s Store) Put(n Network) error {
 // Up creates the bridge and the rules, or corrects existing ones. It needs root.
 func (n Network) Up() error {
 	if err := n.bridge(); err != nil {
-		return err
+		return explain(fmt.Errorf("the network %s of the containers: %w", n.Bridge, err))
 	}
 	if err := n.rules(); err != nil {
 		return err
@@ -205,8 +206,18 @@ func Routes() bool {
 }
 
 func explain(err error) error {
-	if errors.Is(err, fs.ErrPermission) {
-		return fault.New(fault.Refused, "", "%w", err).WithHint("containers need root; run the command with sudo")
+	if errors.Is(err, fs.ErrPermission) && fault.HintOf(err) == "" {
+		return fault.New(fault.Refused, "", "%w", err).WithHint("containers need root, with the capability net_admin; run the command with sudo")
 	}
 	return err
+}
+
+// explainRules is explain for an error of the packet filter. A kernel without it says that it knows no such protocol, one without a part of it that there is no such thing.
+func explainRules(err error) error {
+	for _, e := range []error{syscall.EPROTONOSUPPORT, syscall.EAFNOSUPPORT, syscall.EOPNOTSUPP, syscall.ENOENT, syscall.EINVAL} {
+		if errors.Is(err, e) {
+			return fault.New(fault.Refused, "", "%w", err).WithHint("the kernel must have nftables with address translation:  modprobe -a nf_tables nft_chain_nat nft_masq nft_fib_inet nft_ct ; the program nft is not needed")
+		}
+	}
+	return explain(err)
 }

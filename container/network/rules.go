@@ -64,7 +64,7 @@ func (n Network) ipv6() family {
 func (n Network) rules() error {
 	c, err := nftables.New()
 	if err != nil {
-		return explain(err)
+		return explainRules(err)
 	}
 	families := []family{n.ipv4()}
 	if HasIPv6() {
@@ -76,7 +76,7 @@ func (n Network) rules() error {
 		}
 	}
 	if err := c.Flush(); err != nil {
-		return explain(fmt.Errorf("write the rules of %s: %w", n.Bridge, err))
+		return explainRules(fmt.Errorf("write the rules of %s: %w", n.Bridge, err))
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package prepare
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -62,19 +61,17 @@ type step struct {
 	do   func(context.Context) (string, error)
 	// input tells the options of the step from others; "" if none were given. A step that is done is done again with other options.
 	input string
-	// server is the name that the step sets on a name server, and the server; "" for none.
-	server string
+	// served is what the step sets on a name server; zero for nothing.
+	served Served
 }
 
 func (p *Plan) steps() []step {
-	server := ""
-	var reverse []string
+	var served Served
 	if p.DNS != nil {
-		reverse = p.DNS.Reverse
-		server = p.DNS.Full(p.Container.Name) + " " + p.DNS.Server
+		served = Served{p.DNS.Full(p.Container.Name) + " " + p.DNS.Server, p.DNS.Reverse}
 	}
 	return []step{
-		{name: "base", do: p.base}, {name: "keys", do: p.keys}, {name: "address", do: p.address}, {name: "name", do: p.name, input: digest(append([]string{server}, reverse...)...), server: server},
+		{name: "base", do: p.base}, {name: "keys", do: p.keys}, {name: "address", do: p.address}, {name: "name", do: p.name, input: digest(append([]string{served.Server}, served.Reverse...)...), served: served},
 		{name: "firewall", do: p.firewall, input: digest(p.open()...)}, {name: "environment", do: p.environment, input: digest(p.Env...)}, {name: "agent", do: p.agent}, {name: "node", do: p.node},
 		{name: "deploy", do: p.deploy, input: digest(p.Deploy...)},
 	}
@@ -109,8 +106,26 @@ func Names() (out []string) {
 // record is the journal: the steps that have begun, in their order.
 type record struct {
 	Steps []stepRecord `json:"steps"`
-	// Server is the name that was set, or was to be set, on a name server, and the server.
+	Served
+}
+
+// Served is what was set, or was to be set, on a name server.
+type Served struct {
+	// Server is the name and the server: NAME SERVER. It is "" if there is none.
 	Server string `json:"server,omitempty"`
+	// Reverse are the zones there in which addresses lead to the name, or led to it before a later run named others.
+	Reverse []string `json:"reverse,omitempty"`
+}
+
+// and returns what is set once another is set, too. On another name server, nothing is known of the earlier one.
+func (s Served) and(later Served) Served {
+	switch later.Server {
+	case "":
+		return s
+	case s.Server:
+		later.Reverse = slices.Compact(slices.Sorted(slices.Values(slices.Concat(s.Reverse, later.Reverse))))
+	}
+	return later
 }
 
 type stepRecord struct {
@@ -136,10 +151,10 @@ func Begun(s container.Store, name string) bool {
 	return err == nil
 }
 
-// Served returns the name of a machine that its preparation set on a name server, and the server: NAME SERVER. It is "" if there is none.
-func Served(s container.Store, name string) (string, error) {
+// ReadServed returns what the preparation of a machine set on a name server.
+func ReadServed(s container.Store, name string) (Served, error) {
 	r, err := (&Plan{Store: s, Container: container.Container{Name: name}}).read()
-	return r.Server, err
+	return r.Served, err
 }
 
 // read returns what the journal has, nothing if there is none yet.
@@ -178,7 +193,7 @@ func (p *Plan) Run(ctx context.Context, from string) error {
 			r.Steps = r.Steps[:min(i, len(r.Steps))] // those after it are done again, also by the next run
 		}
 		begun := stepRecord{Name: s.name, Begun: p.Now().UTC(), Input: s.input}
-		r.Server = cmp.Or(s.server, r.Server)
+		r.Served = r.and(s.served)
 		if i < len(r.Steps) {
 			r.Steps[i] = begun
 		} else {
@@ -236,7 +251,7 @@ func (p *Plan) sh(ctx context.Context, in io.Reader, script string, args ...stri
 
 // put writes a file on the machine, and makes it durable there. changed reports whether the file changed.
 func (p *Plan) put(ctx context.Context, path, mode string, content io.Reader) (changed bool, err error) {
-	out, err := p.sh(ctx, content, `t="$1.corpus-git-new"; mkdir -p "$(dirname "$1")"; cat >"$t"; chmod "$2" "$t"
+	out, err := p.sh(ctx, content, `t="$1.corpus-git-new"; trap 'rm -f "$t"' EXIT; mkdir -p "$(dirname "$1")"; cat >"$t"; chmod "$2" "$t"
 if cmp -s "$t" "$1"; then rm "$t"; chmod "$2" "$1"; else sync "$t"; mv "$t" "$1"; sync "$(dirname "$1")"; echo changed; fi`, path, mode)
 	return out == "changed", err
 }

@@ -81,6 +81,7 @@ func (fakeDriver) Start(context.Context, container.Container) error             
 func (fakeDriver) Stop(context.Context, container.Container) error                 { return nil }
 func (fakeDriver) Running(context.Context, container.Container) (bool, error)      { return true, nil }
 func (fakeDriver) Resize(context.Context, container.Container) error               { return nil }
+func (fakeDriver) Room(container.Container, int64) error                           { return nil }
 func (fakeDriver) Storage(context.Context, container.Container, int64) error       { return nil }
 func (fakeDriver) Snapshot(context.Context, container.Container, string) error     { return nil }
 func (fakeDriver) Restore(context.Context, container.Container, string) error      { return nil }
@@ -141,20 +142,26 @@ func TestServed(t *testing.T) {
 	s := container.Store{Dir: t.TempDir(), FS: vfs.OS{}}
 	c := container.Container{Name: "web1", Driver: "nspawn", Address: netip.MustParsePrefix("10.0.0.2/24")}
 	require.NoError(t, s.Put(c))
-	served := func() string {
-		name, err := Served(s, "web1")
+	served := func() Served {
+		name, err := ReadServed(s, "web1")
 		require.NoError(t, err)
 		return name
 	}
-	require.Empty(t, served())
+	require.Zero(t, served())
 	p := &Plan{Container: c, Store: s, Driver: fakeDriver{func(string) (string, int, error) { return "", 0, nil }}, Out: io.Discard, Now: time.Now}
 	require.NoError(t, p.write(record{Steps: []stepRecord{{Name: "base", Done: time.Now()}, {Name: "keys", Done: time.Now()}, {Name: "address", Done: time.Now()}}}))
 	p.DNS = &names.DNS{Server: "127.0.0.1:1", Zone: "example.org.", KeyName: "corpus.", Secret: "c2VjcmV0", Algorithm: "hmac-sha256."}
 	require.ErrorContains(t, p.Run(t.Context(), ""), "name: the name server 127.0.0.1:1")
-	require.Equal(t, "web1.example.org. 127.0.0.1:1", served())
+	require.Equal(t, Served{Server: "web1.example.org. 127.0.0.1:1"}, served())
+	p.DNS.Reverse = []string{"2.0.192.in-addr.arpa.", "0.192.in-addr.arpa."}
+	require.Error(t, p.Run(t.Context(), ""))
+	p.DNS.Reverse = p.DNS.Reverse[:1] // what leads to the name in the other zone may still be there
+	require.Error(t, p.Run(t.Context(), ""))
+	all := Served{"web1.example.org. 127.0.0.1:1", []string{"0.192.in-addr.arpa.", "2.0.192.in-addr.arpa."}}
+	require.Equal(t, all, served())
 	p.DNS = nil
 	require.Error(t, p.Run(t.Context(), "name")) // the driver gives no ports
-	require.Equal(t, "web1.example.org. 127.0.0.1:1", served())
+	require.Equal(t, all, served())
 }
 
 // The name server is told both addresses of a container; other reverse zones are other options of the step.

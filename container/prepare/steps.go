@@ -178,7 +178,7 @@ func (p *Plan) name(ctx context.Context) (string, error) {
 
 // environment writes the variables in /etc/environment (pam_env(8)), between marks: other content of the file is kept.
 func (p *Plan) environment(ctx context.Context) (string, error) {
-	out, err := p.sh(ctx, strings.NewReader(strings.Join(append(p.Env, ""), "\n")), `f=/etc/environment; t="$f.corpus-git-new"
+	out, err := p.sh(ctx, strings.NewReader(strings.Join(append(p.Env, ""), "\n")), `f=/etc/environment; t="$f.corpus-git-new"; trap 'rm -f "$t"' EXIT
 { sed '/^# corpus-git begins$/,/^# corpus-git ends$/d' "$f" 2>/dev/null || true; echo '# corpus-git begins'; cat; echo '# corpus-git ends'; } >"$t"
 chmod 644 "$t"
 if cmp -s "$t" "$f"; then rm "$t"; else sync "$t"; mv "$t" "$f"; echo changed; fi`)

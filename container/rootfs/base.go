@@ -95,10 +95,10 @@ func (m Maker) Base(ctx context.Context, s System, say func(string)) (string, er
 		args = append(args, s.Mirror)
 	}
 	if err := m.run(ctx, "", args...); err != nil {
-		return "", err
+		return "", m.failed(part, err)
 	}
 	if err := neutral(part); err != nil {
-		return "", err
+		return "", m.failed(part, err)
 	}
 	return dir, m.keep(part, dir)
 }

@@ -57,15 +57,15 @@ func (m Maker) Make(ctx context.Context, base, folder string, s Settings) error 
 		return err
 	}
 	if err := s.write(part); err != nil {
-		return err
+		return m.failed(part, err)
 	}
 	if err := m.run(ctx, "", "chroot", part, "ssh-keygen", "-q", "-A"); err != nil {
-		return fault.New(fault.Failed, "", "%w", err).WithHint("if the base system is damaged, remove it, and it is made again:  rm -r %s", base)
+		return m.failed(part, fault.New(fault.Failed, "", "%w", err).WithHint("if the base system is damaged, remove it, and it is made again:  rm -r %s", base))
 	}
 	return m.keep(part, Root(folder))
 }
 
-// copy copies a tree with all its attributes; the remains of an earlier attempt are removed.
+// copy copies a tree with all its attributes; the remains of an earlier attempt are removed, and so are its own where it fails.
 func (m Maker) copy(ctx context.Context, from, to string) error {
 	if err := m.clear(to); err != nil {
 		return err
@@ -73,7 +73,10 @@ func (m Maker) copy(ctx context.Context, from, to string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
-	return m.run(ctx, "", "cp", "--archive", "--one-file-system", "--reflink=auto", "--no-target-directory", from, to)
+	if err := m.run(ctx, "", "cp", "--archive", "--one-file-system", "--reflink=auto", "--no-target-directory", from, to); err != nil {
+		return m.failed(to, err)
+	}
+	return nil
 }
 
 // write writes the files that are specific to one machine. They are written into a copy of a base that no container has run, so no link in it

@@ -1,8 +1,10 @@
 package rootfs
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -21,6 +23,7 @@ import (
 type tools struct {
 	execx.OS
 	fail string
+	how  error
 	made int
 }
 
@@ -28,7 +31,12 @@ func (r *tools) Run(ctx context.Context, c execx.Cmd) (execx.Status, error) {
 	switch c.Argv[0] {
 	case r.fail:
 		r.fail = ""
-		return execx.Status{}, errors.New("killed")
+		if part := c.Argv[len(c.Argv)-1]; strings.HasSuffix(part, ".part") {
+			if err := os.MkdirAll(filepath.Join(part, "etc"), 0o755); err != nil {
+				return execx.Status{}, err
+			}
+		}
+		return execx.Status{}, cmp.Or(r.how, errors.New("killed"))
 	case "unshare":
 		r.made++
 		root := c.Argv[len(c.Argv)-1]
@@ -105,6 +113,45 @@ func TestMake(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(base, "etc/hostname"))
 	require.NoError(t, err)
 	require.Equal(t, "shared\n", string(text), "a base is not written to")
+}
+
+// What fails has filled nothing; a full file system is named.
+func TestFailed(t *testing.T) {
+	m, r, folder := newMaker(t)
+	quiet := func(string) {}
+	r.fail, r.how = "unshare", fmt.Errorf("write: %w", syscall.ENOSPC)
+	_, err := m.Base(t.Context(), System{Suite: "bookworm"}, quiet)
+	require.Equal(t, fault.Busy, fault.KindOf(err))
+	require.ErrorContains(t, err, "there is no room left in "+m.Bases)
+	left, err := filepath.Glob(m.Bases + "/*.part")
+	require.NoError(t, err)
+	require.Empty(t, left)
+	base, err := m.Base(t.Context(), System{Suite: "bookworm"}, quiet)
+	require.NoError(t, err)
+	for _, at := range []string{"cp", "chroot"} {
+		r.fail = at
+		err = m.Make(t.Context(), base, folder, settings)
+		require.Equal(t, fault.Busy, fault.KindOf(err))
+		require.NoDirExists(t, Root(folder)+".part")
+	}
+	r.how = errors.New("another reason")
+	r.fail = "cp"
+	require.NotEqual(t, fault.Busy, fault.KindOf(m.Make(t.Context(), base, folder, settings)))
+}
+
+// Who may make no device files is told so before anything is made.
+func TestAble(t *testing.T) {
+	m, _, _ := newMaker(t)
+	err := m.Able()
+	if os.Geteuid() == 0 {
+		require.NoError(t, err)
+	} else {
+		require.Equal(t, fault.Refused, fault.KindOf(err))
+		require.ErrorContains(t, err, "no device files")
+	}
+	left, err := filepath.Glob(m.Bases + "/.able*")
+	require.NoError(t, err)
+	require.Empty(t, left)
 }
 
 func TestSnapshots(t *testing.T) {

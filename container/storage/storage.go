@@ -18,7 +18,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -107,21 +106,35 @@ func reserve(f *os.File, from, to int64) error {
 	if to <= from {
 		return nil
 	}
-	var room unix.Statfs_t
-	err := unix.Fstatfs(int(f.Fd()), &room) //nolint:gosec // a descriptor fits
-	switch {
-	case err != nil:
-	case room.Bavail < uint64(to-from)/uint64(room.Bsize): //nolint:gosec // neither is negative
-		err = syscall.ENOSPC // before anything is taken
-	default:
+	err := Room(filepath.Dir(f.Name()), to-from) // before anything is taken
+	if err == nil {
 		if err = unix.Fallocate(int(f.Fd()), 0, from, to-from); err != nil { //nolint:gosec // a descriptor fits
 			err = errors.Join(err, f.Truncate(from))
 		}
 	}
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fault.New(fault.Refused, "", "this machine has no room for %d MB more", (to-from)>>20)
+	if vfs.IsFull(err) {
+		return noRoom(filepath.Dir(f.Name()), to-from)
 	}
 	return err
+}
+
+// Room is fault.Refused if the file system of a folder has fewer bytes left than a volume is to have more.
+func Room(folder string, more int64) error {
+	if more <= 0 {
+		return nil
+	}
+	var room unix.Statfs_t
+	if err := unix.Statfs(folder, &room); err != nil {
+		return err
+	}
+	if room.Bavail < uint64(more)/uint64(room.Bsize) { //nolint:gosec // neither is negative
+		return noRoom(folder, more)
+	}
+	return nil
+}
+
+func noRoom(folder string, more int64) error {
+	return fault.New(fault.Refused, "", "this machine has no room for %d MB more in %s", more>>20, folder).WithHint("free some space there, or choose a smaller size")
 }
 
 // create makes the volume.

@@ -29,6 +29,11 @@ func (d Driver) Storage(ctx context.Context, c container.Container, size int64) 
 	return d.volumes().Set(ctx, folder, c.Storage, size)
 }
 
+// Room implements container.Driver.
+func (d Driver) Room(c container.Container, size int64) error {
+	return storage.Room(d.Store.Folder(c.Name), size-c.Storage)
+}
+
 // Snapshot implements container.Driver.
 func (d Driver) Snapshot(ctx context.Context, c container.Container, id string) error {
 	if err := d.stopped(ctx, c); err != nil {

@@ -74,7 +74,7 @@ func (d Driver) Check() error {
 			return fault.New(fault.Refused, "", "%s is not installed", t.program).WithHint("apt-get install %s", t.pkg)
 		}
 	}
-	return nil
+	return d.Maker.Able()
 }
 
 // Create implements container.Driver.

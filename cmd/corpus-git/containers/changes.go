@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -257,17 +258,25 @@ func (m *containers) destroy() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				left, err := prepare.Served(mgr.Store, c.Name)
+				left, err := prepare.ReadServed(mgr.Store, c.Name)
 				if err != nil {
 					return err
+				}
+				full, at, _ := strings.Cut(left.Server, " ")
+				if server != nil && server.Full(c.Name) == full && server.Server == at {
+					server.Reverse = slices.Compact(slices.Sorted(slices.Values(slices.Concat(server.Reverse, left.Reverse))))
 				}
 				if err := mgr.Destroy(ctx, c.Name, func() error { return m.forget(ctx, mgr, c.Name, hosts, server) }); err != nil {
 					return err
 				}
 				fmt.Fprintf(m.Out, "removed %s\n", c.Name)
-				if full, at, ok := strings.Cut(left, " "); ok && server == nil {
-					zone := strings.TrimSuffix(strings.TrimPrefix(full, c.Name+"."), ".")
-					fmt.Fprintf(m.Out, "its name %s stays at the name server %s; to remove it:  corpus-git dns remove %s --dns-server %s --dns-zone %s --dns-key FILE\n", full, at, c.Name, at, zone)
+				if full != "" && server == nil {
+					zone, also, reverse := strings.TrimSuffix(strings.TrimPrefix(full, c.Name+"."), "."), "", ""
+					for _, z := range left.Reverse {
+						reverse += " --dns-reverse " + strings.TrimSuffix(z, ".")
+						also = ", and what leads to it from its addresses,"
+					}
+					fmt.Fprintf(m.Out, "its name %s%s stays at the name server %s; to remove it:  corpus-git dns remove %s --dns-server %s --dns-zone %s --dns-key FILE%s\n", full, also, at, c.Name, at, zone, reverse)
 				}
 				return nil
 			})

@@ -24,6 +24,7 @@ import (
 	"corpus-git/container/nspawn"
 	"corpus-git/container/rootfs"
 	"corpus-git/container/system"
+	"corpus-git/internal/diskfull"
 	"corpus-git/internal/execx"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
@@ -94,7 +95,7 @@ func (m *containers) open(change bool) (container.Manager, error) {
 		return none, err
 	}
 	store := container.Store{Dir: dir, FS: vfs.OS{}}
-	net := network.Store{Path: filepath.Join(dir, "network.json"), FS: vfs.OS{}}
+	net := network.Store{Path: filepath.Join(linked(dir), "network.json"), FS: vfs.OS{}}
 	maker := rootfs.Maker{Exec: execx.OS{}, FS: vfs.OS{}, Env: m.Env, Bases: store.Bases()}
 	host := system.Host{Run: execx.OS{}, Store: store, Env: m.Env, CGroups: cgroups}
 	of := func(k system.Kind) container.Driver {
@@ -109,6 +110,15 @@ func (m *containers) open(change bool) (container.Manager, error) {
 		},
 		Say: func(what string) { fmt.Fprintln(m.Out, what) },
 	}, nil
+}
+
+// linked returns where a folder is that may be a symbolic link to one on another disk. What is written directly into it is made durable there; containers are called by the folder's
+// own name.
+func linked(dir string) string {
+	if at, err := filepath.EvalSymlinks(dir); err == nil {
+		return at
+	}
+	return dir // it is made later
 }
 
 // resolv returns the text of this machine's resolv.conf(5); of systemd-resolved's, where that serves names on the loopback interface only.
@@ -132,7 +142,7 @@ func (m *containers) with(do func(context.Context, container.Manager) error) err
 	}
 	ctx, end := m.Stop()
 	defer end()
-	return do(ctx, mgr)
+	return diskfull.Explain(do(ctx, mgr))
 }
 
 // settings are the flags of what may be set of a container.

@@ -14,6 +14,25 @@ import (
 	"corpus-git/internal/vfs"
 )
 
+// The folder of containers may be a link to another disk.
+func TestLinkedFolder(t *testing.T) {
+	at := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(at, "disk"), 0o700))
+	dir := filepath.Join(at, "containers")
+	require.NoError(t, os.Symlink("disk", dir))
+	m := &containers{dir: dir}
+	mgr, err := m.open(false)
+	require.NoError(t, err)
+	require.NoError(t, chooseNetwork(mgr, "10.9.0.1/24", "linked"))
+	n, err := mgr.Network.Get()
+	require.NoError(t, err)
+	require.Equal(t, "linked", n.Bridge)
+	require.NoError(t, mgr.Store.Put(container.Container{Name: "web1", Driver: "nspawn"}))
+	_, err = Keys(mgr.Store.Dir).Make("web1")
+	require.NoError(t, err)
+	require.FileExists(t, filepath.Join(at, "disk", "credentials.key"))
+}
+
 // A node of the server is removed with the container that it was made of, and not if another machine has that name.
 func TestForget(t *testing.T) {
 	mgr := container.Manager{Store: container.Store{Dir: t.TempDir(), FS: vfs.OS{}}}

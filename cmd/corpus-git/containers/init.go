@@ -213,7 +213,7 @@ func (n *initialising) reach(mgr container.Manager, c container.Container) error
 
 // Keys are the keys of the nodes that were prepared from a folder of containers.
 func Keys(dir string) credentials.Store {
-	return credentials.Store{KeyFile: filepath.Join(dir, "credentials.key"), Machines: filepath.Join(dir, "machines"), FS: vfs.OS{}}
+	return credentials.Store{KeyFile: filepath.Join(linked(dir), "credentials.key"), Machines: filepath.Join(dir, "machines"), FS: vfs.OS{}}
 }
 
 // AgentSocket is where the server signs with them.
