@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
-	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -60,7 +59,7 @@ func (r *Repository) withSubmodules(ctx context.Context, of project.Commit, f fu
 
 // TakeSubmodules stores a pack of the commits of submodules, and nothing else, from another machine: see submodule.Receive. It is durable on return.
 func (r *Repository) TakeSubmodules(ctx context.Context, in io.Reader, limits pack.Limits, commits []project.Commit, complete func() error) error {
-	defer r.receiving()() // before the repository is used: maintenance has it when it waits for this
+	defer r.receiving(r.repo)() // before the repository is used: maintenance has it when it waits for this
 	return r.change(ctx, func(*opened) error {
 		dir, mode := r.modulesDir()
 		dir, err := filepath.Abs(dir)
@@ -68,26 +67,14 @@ func (r *Repository) TakeSubmodules(ctx context.Context, in io.Reader, limits pa
 			return err
 		}
 		return submodule.Receive(ctx, dir, mode, submodule.Incoming{
-			Commits: hashesOf(commits), Pack: in, Limits: limits, Complete: complete, ID: string(project.NewID()), Now: r.all.Now,
+			What: "submodules", Commits: hashesOf(commits), Pack: in, Limits: limits, Complete: complete, ID: string(project.NewID()), Now: r.all.Now,
 		})
 	})
 }
 
-// receiving waits until no commits of submodules are being taken, and their repositories not maintained, and keeps both from beginning until it is unlocked.
-func (r *Repository) receiving() (unlock func()) {
-	k := key{r.name, r.repo}
-	r.all.mu.Lock()
-	if r.all.receiving == nil {
-		r.all.receiving = map[key]*sync.Mutex{}
-	}
-	m := r.all.receiving[k]
-	if m == nil {
-		m = &sync.Mutex{}
-		r.all.receiving[k] = m
-	}
-	r.all.mu.Unlock()
-	m.Lock()
-	return m.Unlock
+// receiving waits until no commits of submodules, or recipes, are being taken, and their repositories not maintained, and keeps both from beginning until it is unlocked.
+func (r *Repository) receiving(what project.Repo) (unlock func()) {
+	return r.all.lock(&r.all.receiving, key{r.name, what})
 }
 
 func hashesOf(list []project.Commit) []plumbing.Hash {

@@ -150,6 +150,7 @@ func (o Maintenance) search(now time.Time) func(dir string, done bool) (bool, er
 
 // maintainRecipes is Maintain for the repositories of recipes from elsewhere: KeepRecipes determines which commits are kept.
 func (r *Repository) maintainRecipes(ctx context.Context, g *opened, o Maintenance, now time.Time) (submodule.Maintained, error) {
+	defer r.receiving(recipeRepos)()
 	m, err := submodule.Maintain(ctx, r.recipesDir(), submodule.Upkeep{
 		Repack: o.repack(), Grace: o.Grace, Now: r.all.Now, Search: o.search(now),
 		Alone: func(ctx context.Context, f func() error) error { return r.all.alone(ctx, g, o.idle(ctx, f)) },
@@ -162,7 +163,7 @@ func (r *Repository) maintainRecipes(ctx context.Context, g *opened, o Maintenan
 
 // maintainSubmodules is Maintain for the repositories of a repository's submodules. A user of one of them also uses g.
 func (r *Repository) maintainSubmodules(ctx context.Context, g *opened, db *store.DB, o Maintenance, now time.Time) (submodule.Maintained, error) {
-	defer r.receiving()()
+	defer r.receiving(r.repo)()
 	dir, _ := r.modulesDir()
 	walked := map[plumbing.Hash]bool{}
 	m, err := submodule.Maintain(ctx, dir, submodule.Upkeep{

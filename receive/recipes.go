@@ -47,7 +47,12 @@ func (r *Repository) RecipeTree(ctx context.Context, url string, c project.Commi
 		r.all.release(o)
 		return nil, err
 	}
-	tree, err := tree.FSWith(ctx, objs, hashOf(c), "", nil)
+	return r.recipeFiles(ctx, o, objs, end, c)
+}
+
+// recipeFiles returns the files of a commit; objs and o are in use until ctx ends.
+func (r *Repository) recipeFiles(ctx context.Context, o *opened, objs tree.Objects, end func() error, c project.Commit) (fs.FS, error) {
+	files, err := tree.FS(ctx, objs, hashOf(c), "")
 	if err != nil {
 		err = errors.Join(err, end())
 		r.all.release(o)
@@ -59,7 +64,7 @@ func (r *Repository) RecipeTree(ctx context.Context, url string, c project.Commi
 		}
 		r.all.release(o)
 	})
-	return tree, nil
+	return files, nil
 }
 
 // KeepRecipes keeps the given commits among those that RecipeTree fetched, and allows maintenance to remove the others.
@@ -67,5 +72,5 @@ func (r *Repository) KeepRecipes(keep map[project.Commit]bool) error {
 	return submodule.Keep(r.recipesDir(), func(h plumbing.Hash) bool { return keep[project.Commit(h.String())] })
 }
 
-// recipesDir returns the folder of the repositories of recipes from elsewhere.
+// recipesDir returns the folder of the repositories of recipes from elsewhere, and of those that came in bundles.
 func (r *Repository) recipesDir() string { return r.all.Root.Project(string(r.name)).Recipes() }

@@ -44,8 +44,10 @@ type Repositories struct {
 	// swept, too.
 	known, cleared map[key]inode
 	clock          uint64
-	// receiving keeps commits of submodules from being taken while their repositories are maintained.
+	// receiving keeps commits of submodules and recipes from being taken while their repositories are maintained.
 	receiving map[key]*sync.Mutex
+	// holding is for HoldRecipes. What holds it waits for nothing of receiving.
+	holding map[key]*sync.Mutex
 }
 
 type key struct {

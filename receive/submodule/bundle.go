@@ -46,7 +46,7 @@ func unique(list []plumbing.Hash) []plumbing.Hash {
 // WritePack writes a pack of the submodules' commits wants, with their trees and without history, to a machine that received the commits haves with Receive:
 // what is in their trees is omitted. haves that are not stored with the submodules are ignored. It returns the number of objects: none, and nothing written, if nothing is missing.
 func (s *Set) WritePack(ctx context.Context, w io.Writer, wants, haves []plumbing.Hash) (objects int, err error) {
-	all := make(union, 0, len(s.open))
+	all := make(store.Union, 0, len(s.open))
 	var known []plumbing.Hash
 	for _, g := range s.open {
 		all = append(all, g.db)
@@ -61,67 +61,6 @@ func (s *Set) WritePack(ctx context.Context, w io.Writer, wants, haves []plumbin
 		}
 	}
 	return upload.Snapshots(ctx, all, unique(slices.Clone(wants)), unique(known), w)
-}
-
-// union reads from several repositories: an object is the same in all that have it.
-type union []store.Reader
-
-// in returns the repository that has an object, or store.ErrNotFound.
-func (u union) in(h plumbing.Hash) (store.Reader, error) {
-	for _, r := range u {
-		if ok, err := r.Has(h); ok || err != nil {
-			return r, err
-		}
-	}
-	return nil, fmt.Errorf("%w: %s", store.ErrNotFound, h)
-}
-
-// Has implements store.Reader.
-func (u union) Has(h plumbing.Hash) (bool, error) {
-	_, err := u.in(h)
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// Header implements store.Reader.
-func (u union) Header(h plumbing.Hash) (plumbing.ObjectType, int64, error) {
-	r, err := u.in(h)
-	if err != nil {
-		return 0, 0, err
-	}
-	return r.Header(h)
-}
-
-// Get implements store.Reader.
-func (u union) Get(h plumbing.Hash) (plumbing.ObjectType, []byte, error) {
-	r, err := u.in(h)
-	if err != nil {
-		return 0, nil, err
-	}
-	return r.Get(h)
-}
-
-// Stream implements store.Reader.
-func (u union) Stream(h plumbing.Hash) (*store.Object, error) {
-	r, err := u.in(h)
-	if err != nil {
-		return nil, err
-	}
-	return r.Stream(h)
-}
-
-// Locate implements store.Reader.
-func (u union) Locate(h plumbing.Hash) (*pack.Pack, int64, bool, error) {
-	r, err := u.in(h)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, 0, false, nil
-	}
-	if err != nil {
-		return nil, 0, false, err
-	}
-	return r.Locate(h)
 }
 
 // Stored lists the commits that the repositories in a folder (see Resolver.Dir) have, and those of them that came with Receive.
@@ -143,20 +82,24 @@ func Stored(dir string) (all, came []plumbing.Hash, err error) {
 	return unique(all), unique(came), nil
 }
 
-// Incoming is a pack of submodules' commits from another machine.
+// Incoming is a pack of commits from another machine.
 type Incoming struct {
+	// What the commits are, for messages: submodules.
+	What string
 	// Commits are the commits that it brings; it has no objects of others.
 	Commits []plumbing.Hash
 	Pack    io.Reader
 	Limits  pack.Limits
 	// Complete is called when the pack was read: nothing is published before it returns nil. It may be nil.
 	Complete func() error
+	// Publish calls publish, which makes what was received visible and durable, and may do more before or after it; nil calls it.
+	Publish func(publish func() error) error
 	// ID names the quarantine.
 	ID  string
 	Now func() time.Time
 }
 
-// Receive stores a pack of submodules' commits, as WritePack writes it, in a folder of repositories (see Resolver.Dir, Mode), in a repository of its own: Resolve finds them there, and
+// Receive stores a pack of commits, as WritePack writes it, in a folder of repositories (see Resolver.Dir, Mode), in a repository of its own: Resolve finds them there, and
 // fetches nothing. The objects are checked like those of a fetch. A pack that lacks an object, or has others, is fault.Refused, and nothing of it
 // is kept. It is durable on return. Only one may run at a time for each folder; neither Maintain.
 func Receive(ctx context.Context, dir string, mode uint32, p Incoming) (err error) {
@@ -171,7 +114,7 @@ func Receive(ctx context.Context, dir string, mode uint32, p Incoming) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, q.Discard()) }()
-	refuse := func(err error) error { return fault.New(fault.Refused, "", "the pack of submodules: %w", err) }
+	refuse := func(err error) error { return fault.New(fault.Refused, "", "the pack of %s: %w", p.What, err) }
 	in, err := q.Ingest(ctx, bufio.NewReader(p.Pack), store.IngestOptions{Limits: p.Limits})
 	if diskfull.Is(err) {
 		return diskfull.Explain(syscall.ENOSPC) // the pack may be good
@@ -188,21 +131,27 @@ func Receive(ctx context.Context, dir string, mode uint32, p Incoming) (err erro
 	if err := exactly(ctx, q, in, commits); err != nil {
 		return refuse(err)
 	}
-	have, err := g.commits()
-	if err != nil {
+	publish := func() error {
+		have, err := g.commits()
+		if err != nil {
+			return err
+		}
+		old, err := g.shallow()
+		if err != nil {
+			return err
+		}
+		err = g.publish(ctx, q, commits, have, old, append(slices.Clone(old), commits...))
+		var missing *store.MissingError
+		var wrong *object.WrongTypeError
+		if errors.As(err, &missing) || errors.As(err, &wrong) || errors.Is(err, object.ErrCorrupt) {
+			return refuse(err)
+		}
 		return err
 	}
-	old, err := g.shallow()
-	if err != nil {
-		return err
+	if p.Publish == nil {
+		return publish()
 	}
-	err = g.publish(ctx, q, commits, have, old, append(slices.Clone(old), commits...))
-	var missing *store.MissingError
-	var wrong *object.WrongTypeError
-	if errors.As(err, &missing) || errors.As(err, &wrong) || errors.Is(err, object.ErrCorrupt) {
-		return refuse(err)
-	}
-	return err
+	return p.Publish(publish)
 }
 
 // exactly refuses a pack that lacks one of the commits, or has an object that belongs to none of them.

@@ -28,7 +28,7 @@ func (w *world) bundled(set *submodule.Set, want, have []plumbing.Hash) []byte {
 }
 
 func (w *world) receive(dir string, text []byte, commits ...plumbing.Hash) error {
-	return submodule.Receive(w.t.Context(), dir, 0o755, submodule.Incoming{Commits: commits, Pack: bytes.NewReader(text), ID: w.res.ID()})
+	return submodule.Receive(w.t.Context(), dir, 0o755, submodule.Incoming{What: "submodules", Commits: commits, Pack: bytes.NewReader(text), ID: w.res.ID()})
 }
 
 // A machine that reaches nothing gets the submodules of a commit, nested ones included, from one that fetched them; of a later one it gets what changed.
@@ -89,7 +89,7 @@ func TestReceive(t *testing.T) {
 	require.Equal(t, 3, n, "commit, tree, file")
 	w.res.Dir, w.said = there, nil
 	require.NoError(t, submodule.Receive(t.Context(), there, 0o755, submodule.Incoming{
-		Commits: []plumbing.Hash{lib2}, Pack: &b, ID: "now",
+		What: "submodules", Commits: []plumbing.Hash{lib2}, Pack: &b, ID: "now",
 		Complete: func() error { // a deployment that begins meanwhile removes nothing of it
 			_, err := w.resolve(app)
 			return err
@@ -164,7 +164,7 @@ func TestReceiveRefuses(t *testing.T) {
 	// A digest that is wrong, which shows when all is read.
 	dir := filepath.Join(w.dir, "there")
 	wrong := errors.New("another digest")
-	err = submodule.Receive(t.Context(), dir, 0o755, submodule.Incoming{Commits: one, Pack: bytes.NewReader(good), ID: "x", Complete: func() error { return wrong }})
+	err = submodule.Receive(t.Context(), dir, 0o755, submodule.Incoming{What: "submodules", Commits: one, Pack: bytes.NewReader(good), ID: "x", Complete: func() error { return wrong }})
 	require.ErrorIs(t, err, wrong)
 	stored, _, err := submodule.Stored(dir)
 	require.NoError(t, err)

@@ -7,7 +7,7 @@
 //   - Parse reads a .gitmodules, ParseAddress the URL of one entry, Address.Join a relative one.
 //   - Resolver.Tip and Resolver.Commit do the same for a recipe that is given by its URL; Keep drops the commits that no release needs.
 //   - Resolver.Resolve looks up every gitlink of a commit that has an entry, and those of its submodules in turn; it fetches what is missing.
-//   - Set.WritePack and Receive bring the commits of submodules, without history, to a machine that fetches nothing.
+//   - Set.WritePack and Receive bring the commits of submodules, without history, to a machine that fetches nothing; Receive also takes recipes, which Stored finds.
 //
 // # What is fetched from where
 //

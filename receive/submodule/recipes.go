@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"corpus-git/git/refs"
 	"corpus-git/git/tree"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
@@ -53,6 +54,33 @@ func (r *Resolver) Commit(ctx context.Context, from string, h plumbing.Hash) (ob
 		return nil, nil, errors.Join(w.failed(a, err), w.set.Close())
 	}
 	return g.db, w.set.Close, nil
+}
+
+// Stored opens the repository that has a commit, whatever it came from; fault.Refused if none has it, or it has too many files. The caller calls end.
+func (r *Resolver) Stored(ctx context.Context, h plumbing.Hash) (objs tree.Objects, end func() error, err error) {
+	w := r.walker(ctx)
+	g, err := w.find(h)
+	if err == nil && g == nil {
+		err = fault.New(fault.Refused, "", "commit %s is not stored", h.String()[:7])
+	}
+	if err == nil {
+		err = w.fits(g.db, h, "")
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, w.set.Close())
+	}
+	return g.db, w.set.Close, nil
+}
+
+// Has reports whether a repository in a folder (see Resolver.Dir) has a commit with all of its tree.
+func Has(dir string, h plumbing.Hash) (bool, error) {
+	dirs, err := Repositories(dir)
+	for _, d := range dirs {
+		if ok, err := (&repository{dir: d, refs: &refs.Store{Dir: d}}).has(h); ok || err != nil {
+			return ok, err
+		}
+	}
+	return false, err
 }
 
 // Keep removes the refs of commits in a folder of repositories (see Resolver.Dir) for which keep returns false; Maintain then removes their

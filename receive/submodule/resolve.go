@@ -92,13 +92,33 @@ type Set struct {
 
 // Find opens the repository in dir (see Resolver.Dir) that has a commit; ok is false if none has. The caller calls end.
 func Find(ctx context.Context, dir string, commit plumbing.Hash) (objs tree.Objects, end func() error, ok bool, err error) {
-	w := (&Resolver{Dir: dir, Offline: true}).walker(ctx)
-	g, err := w.find(commit)
-	if err != nil || g == nil {
-		return nil, nil, false, errors.Join(err, w.set.Close())
+	f := NewFinder(ctx, dir)
+	objs, err = f.Find(commit)
+	if err != nil || objs == nil {
+		return nil, nil, false, errors.Join(err, f.Close())
 	}
-	return g.db, w.set.Close, true, nil
+	return objs, f.Close, true, nil
 }
+
+// Finder finds commits in the repositories of a folder, and keeps these open. The caller closes it.
+type Finder struct{ w *walker }
+
+// NewFinder returns a Finder for dir (see Resolver.Dir).
+func NewFinder(ctx context.Context, dir string) *Finder {
+	return &Finder{(&Resolver{Dir: dir, Offline: true}).walker(ctx)}
+}
+
+// Find returns the repository that has a commit with all of its tree, nil if none has: the same one for all commits that it has.
+func (f *Finder) Find(commit plumbing.Hash) (tree.Objects, error) {
+	g, err := f.w.find(commit)
+	if err != nil || g == nil {
+		return nil, err
+	}
+	return g.db, nil
+}
+
+// Close closes the repositories.
+func (f *Finder) Close() error { return f.w.set.Close() }
 
 // Close closes the repositories of the submodules.
 func (s *Set) Close() error {

@@ -12,6 +12,7 @@ import (
 	"corpus-git/bundle/local"
 	"corpus-git/cmd/corpus-git/limits"
 	"corpus-git/fleet"
+	"corpus-git/git/part"
 	"corpus-git/pipeline"
 	"corpus-git/procedures"
 	"corpus-git/project"
@@ -64,15 +65,15 @@ func (b bundles) Promote(ctx context.Context, q local.Promotion) (project.Deploy
 
 // Part implements machines.Bundles.
 func (b bundles) Part(ctx context.Context, name project.Name, pillar project.Commit, m fleet.Member) (part project.Commit, own bool, err error) {
-	part, err = b.c.repos.Open(name, project.PillarRepo).Part(ctx, pillar, func(path string) receive.Share {
+	part, err = b.c.repos.Open(name, project.PillarRepo).Part(ctx, pillar, func(path string) part.Share {
 		own = own || strings.HasPrefix(path, fleet.NodesDir+"/")
 		switch whole, below := m.Includes(path); {
 		case whole:
-			return receive.Whole
+			return part.Whole
 		case below:
-			return receive.Some
+			return part.Some
 		}
-		return receive.None
+		return part.None
 	})
 	return part, own, err
 }
