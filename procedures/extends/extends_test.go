@@ -92,19 +92,64 @@ func TestPins(t *testing.T) {
 	none, err := p.Of("1")
 	require.NoError(t, err)
 	require.Nil(t, none)
-	_, err = p.Keep("1", map[string]project.Commit{"a@v1": "c1", "b": "c2", "ssh://git@h/u@x/y": "c4"})
+	pins := map[string]project.Commit{"a@v1": "c1", "b": "c2", "ssh://git@h/u@x/y": "c4"}
+	_, err = p.Keep("1", extends.Release{Pins: pins})
 	require.NoError(t, err)
-	_, err = p.Keep("1", map[string]project.Commit{"a@v1": "c9"})
+	_, err = p.Keep("1", extends.Release{Pins: map[string]project.Commit{"a@v1": "c9"}})
 	require.NoError(t, err)
-	needed, err := p.Keep("2", map[string]project.Commit{"a@v1": "c3"})
+	needed, err := p.Keep("2", extends.Release{Pins: map[string]project.Commit{"a@v1": "c3"}})
 	require.NoError(t, err)
-	require.Equal(t, map[extends.Parent]map[project.Commit]bool{{Name: "a"}: {"c1": true, "c3": true}, {Name: "b"}: {"c2": true}, {URL: "ssh://git@h/u"}: {"c4": true}}, needed)
-	pins, err := p.Of("1")
+	require.Equal(t, extends.Needed{Projects: map[project.Name]map[project.Commit]bool{"a": {"c1": true, "c3": true}, "b": {"c2": true}}, Stored: map[project.Commit]bool{"c4": true}}, needed)
+	rel, err := p.Of("1")
 	require.NoError(t, err)
-	require.Equal(t, map[string]project.Commit{"a@v1": "c1", "b": "c2", "ssh://git@h/u@x/y": "c4"}, pins)
-	_, found, err := resolve(t, "[a@v1]", world{"a": ""}, pins)
+	require.Equal(t, &extends.Release{Pins: pins}, rel)
+	_, found, err := resolve(t, "[a@v1]", world{"a": ""}, rel.Pins)
 	require.NoError(t, err)
 	require.Equal(t, map[string]project.Commit{"a@v1": "c1"}, found)
+}
+
+// What came in a bundle is recorded as the bundle says, once: neither a bundle nor a deployment here changes it.
+func TestReceivedPins(t *testing.T) {
+	p := extends.Pins{FS: vfs.OS{}, Path: t.TempDir() + "/a/app.json"}
+	pins := map[string]project.Commit{"base@main": "c1", "https://h/u@x": "c2"}
+	came := extends.Release{Pins: pins, Parts: map[project.Commit]project.Commit{"c1": "p1", "c2": "p2"}}
+	require.NoError(t, p.Agrees("1", pins))
+	require.NoError(t, p.Receive("1", came))
+	require.NoError(t, p.Receive("1", came))
+	needed, err := p.Keep("1", extends.Release{Pins: map[string]project.Commit{"base@main": "c9"}})
+	require.NoError(t, err)
+	require.Equal(t, extends.Needed{Projects: map[project.Name]map[project.Commit]bool{}, Stored: map[project.Commit]bool{"p1": true, "p2": true}}, needed)
+	rel, err := p.Of("1")
+	require.NoError(t, err)
+	require.Equal(t, &came, rel)
+	for name, c := range map[string]struct {
+		pins map[string]project.Commit
+		err  string
+	}{
+		"another commit": {map[string]project.Commit{"base@main": "c1", "https://h/u@x": "c3"}, "was deployed here before, with https://h/u@x at c2, and the bundle names c3"},
+		"one less":       {map[string]project.Commit{"base@main": "c1"}, "with https://h/u@x at c2, and the bundle names none"},
+		"one more":       {map[string]project.Commit{"base@main": "c1", "https://h/u@x": "c2", "more": "c4"}, "with fewer recipes than the bundle names"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.ErrorContains(t, p.Agrees("1", c.pins), c.err)
+			err := p.Receive("1", extends.Release{Pins: c.pins, Parts: map[project.Commit]project.Commit{}})
+			require.Equal(t, fault.Refused, fault.KindOf(err))
+			require.ErrorContains(t, err, c.err)
+			rel, err := p.Of("1")
+			require.NoError(t, err)
+			require.Equal(t, &came, rel)
+		})
+	}
+	// One that this machine resolved itself, as an older release did, becomes one of the bundle if it has the same commits.
+	_, err = p.Keep("2", extends.Release{Pins: map[string]project.Commit{"base": "c5"}})
+	require.NoError(t, err)
+	require.NoError(t, p.Receive("2", extends.Release{Pins: map[string]project.Commit{"base": "c5"}, Parts: map[project.Commit]project.Commit{"c5": "p5"}}))
+	latest, err := p.Latest(1)
+	require.NoError(t, err)
+	require.Equal(t, []extends.Release{{Pins: map[string]project.Commit{"base": "c5"}, Parts: map[project.Commit]project.Commit{"c5": "p5"}}}, latest)
+	latest, err = p.Latest(9)
+	require.NoError(t, err)
+	require.Len(t, latest, 2)
 }
 
 func TestEntry(t *testing.T) {

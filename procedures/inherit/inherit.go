@@ -28,11 +28,15 @@ type Repository interface {
 	CompareAndSwap(ctx context.Context, c project.Change) error
 }
 
-// Upstream reads recipes from other servers for a project, and stores them; receive's Repository satisfies it.
+// Upstream reads recipes from other servers for a project, and stores them, and those that came in bundles; receive's Repository satisfies it.
 type Upstream interface {
 	RecipeTip(ctx context.Context, url, rev string, want project.SubmoduleRequest) (project.Commit, error)
 	RecipeTree(ctx context.Context, url string, c project.Commit, want project.SubmoduleRequest) (fs.FS, error)
 	KeepRecipes(keep map[project.Commit]bool) error
+	// TakenRecipe returns the files of a commit that came in a bundle.
+	TakenRecipe(ctx context.Context, c project.Commit) (fs.FS, error)
+	// HoldRecipes keeps bundles from bringing recipes until release is called.
+	HoldRecipes() (release func())
 }
 
 // Server provides the recipes.
@@ -68,6 +72,8 @@ type Recipes struct {
 	Commit project.Commit
 	// found are the commits of the entries, for a release that has a commit.
 	found map[string]project.Commit
+	// parts is set if they came in a bundle: see extends.Release.
+	parts map[project.Commit]project.Commit
 	pins  extends.Pins
 	// samples are what the function that Sample returns has read, the weakest first.
 	samples []sample
@@ -84,18 +90,15 @@ func (t Server) Read(ctx context.Context, req Request, files fs.FS) (fs.FS, *Rec
 		return nil, nil, fault.New(fault.Refused, "", "%s/%s: the recipes it extends are on the server", layout.SaltDir, extends.File).
 			WithHint("use a plan:  git push prod HEAD:refs/plan/now")
 	}
-	var pinned map[string]project.Commit
+	var known extends.Release
 	if req.Commit != "" {
-		if pinned, err = in.pins.Of(req.Commit); err != nil {
+		if known, err = t.released(in.pins, req); err != nil {
 			return nil, nil, err
 		}
-		if req.From != "" && req.From != req.Name {
-			if pinned, err = t.releasedBy(req.From, req.Commit, req.Name, pinned); err != nil {
-				return nil, nil, err
-			}
-		}
+		in.parts = known.Parts
 	}
-	if in.Layers, in.found, err = extends.Resolve(ctx, req.Name, parents, recipes{t, req.Name, req.Fetch}, pinned); err != nil || len(in.Layers) == 0 {
+	from := recipes{t: t, name: req.Name, fetch: req.Fetch, parts: in.parts}
+	if in.Layers, in.found, err = extends.Resolve(ctx, req.Name, parents, from, known.Pins); err != nil || len(in.Layers) == 0 {
 		return files, in, err
 	}
 	all := []fs.FS{files}
@@ -105,20 +108,29 @@ func (t Server) Read(ctx context.Context, req Request, files fs.FS) (fs.FS, *Rec
 	return extends.Overlay(all...), in, nil
 }
 
-// releasedBy returns the commits that a release of the project from extends. own are the commits with which the project to released the same commit before: a
-// release keeps them, so different ones are fault.Refused.
-func (t Server) releasedBy(from project.Name, c project.Commit, to project.Name, own map[string]project.Commit) (map[string]project.Commit, error) {
-	pinned, err := extends.Pins{FS: t.FS, Path: t.State.Extends(from.String())}.Of(c)
+// released returns the record of the commit of a release, an empty one if there is none. A promoted release has the commits of the project that it is promoted from; what the
+// project has had with the same commit before stays, so different ones are fault.Refused.
+func (t Server) released(own extends.Pins, req Request) (r extends.Release, err error) {
+	known, err := own.Of(req.Commit)
+	if err == nil && known != nil {
+		r = *known
+	}
+	if err != nil || req.From == "" || req.From == req.Name {
+		return r, err
+	}
+	from, err := extends.Pins{FS: t.FS, Path: t.State.Extends(req.From.String())}.Of(req.Commit)
 	switch {
 	case err != nil:
-		return nil, err
-	case pinned == nil:
-		return nil, fault.New(fault.Refused, "", "with which recipes %s released %s is not known any more", from, c.Short()).WithHint("deploy it there again, or push it to %s", to)
-	case own != nil && !maps.Equal(own, pinned):
-		return nil, fault.New(fault.Refused, "", "%s had %s before, with other commits of the recipes that it extends than %s", to, c.Short(), from).
+		return r, err
+	case from == nil:
+		return r, fault.New(fault.Refused, "", "with which recipes %s released %s is not known any more", req.From, req.Commit.Short()).WithHint("deploy it there again, or push it to %s", req.Name)
+	case known != nil && !maps.Equal(known.Pins, from.Pins):
+		return r, fault.New(fault.Refused, "", "%s had %s before, with other commits of the recipes that it extends than %s", req.Name, req.Commit.Short(), req.From).
 			WithHint("a release keeps its recipes: promote a new commit, which may be an empty one")
+	case known != nil:
+		return r, nil
 	}
-	return pinned, nil
+	return *from, nil
 }
 
 // Notes returns notes on what a recipe extends.
@@ -135,8 +147,11 @@ func (in *Recipes) Keep(ctx context.Context, t Server, name project.Name) error 
 		return nil
 	}
 	ref := func(c project.Commit) string { return extends.Refs + name.String() + "/" + string(c) }
+	if t.Upstream != nil {
+		defer t.Upstream(name).HoldRecipes()()
+	}
 	for _, l := range in.Layers {
-		if l.URL != "" {
+		if l.URL != "" || in.parts != nil {
 			continue // its commit is in the project's own repositories
 		}
 		repo := t.Code(l.Name)
@@ -150,17 +165,12 @@ func (in *Recipes) Keep(ctx context.Context, t Server, name project.Name) error 
 			return fault.New(fault.KindOf(err), "keep the recipe of "+l.Name.String(), "%w", err)
 		}
 	}
-	needed, err := in.pins.Keep(in.Commit, in.found)
+	needed, err := in.pins.Keep(in.Commit, extends.Release{Pins: in.found, Parts: in.parts})
 	if err != nil {
 		return err
 	}
-	elsewhere := map[project.Commit]bool{}
-	for of, commits := range needed {
-		if of.URL != "" {
-			maps.Copy(elsewhere, commits)
-			continue
-		}
-		repo := t.Code(of.Name)
+	for of, commits := range needed.Projects {
+		repo := t.Code(of)
 		have, err := repo.List(ctx, extends.Refs+name.String()+"/")
 		if err != nil {
 			continue // destroyed meanwhile: nothing is left to unpin
@@ -176,7 +186,7 @@ func (in *Recipes) Keep(ctx context.Context, t Server, name project.Name) error 
 	if t.Upstream == nil {
 		return nil
 	}
-	if err := t.Upstream(name).KeepRecipes(elsewhere); err != nil {
+	if err := t.Upstream(name).KeepRecipes(needed.Stored); err != nil {
 		return fault.New(fault.KindOf(err), "keep the recipes from elsewhere", "%w", err)
 	}
 	return nil

@@ -13,11 +13,12 @@ import (
 	"corpus-git/project"
 )
 
-// recipes implements extends.Source with the projects of this server, and with URLs.
+// recipes implements extends.Source with the projects of this server, and with URLs; or with what came in a bundle, and nothing else.
 type recipes struct {
 	t     Server
 	name  project.Name
 	fetch func(line string)
+	parts map[project.Commit]project.Commit // Recipes.parts
 }
 
 // upstream returns a search in another server's repository, with the rules of submodules and the key
@@ -33,6 +34,9 @@ func (r recipes) upstream() (Upstream, project.SubmoduleRequest, error) {
 
 // Resolve implements extends.Source.
 func (r recipes) Resolve(ctx context.Context, p extends.Parent) (project.Commit, error) {
+	if r.parts != nil {
+		return "", fault.New(fault.Refused, "", "the bundle that brought this commit does not name it").WithHint("push a new commit to the server that made the bundle")
+	}
 	if p.URL != "" {
 		if c, ok := project.ParseCommit(p.Rev); ok && c != "" {
 			return c, nil
@@ -70,6 +74,9 @@ func (r recipes) Resolve(ctx context.Context, p extends.Parent) (project.Commit,
 
 // Recipe implements extends.Source.
 func (r recipes) Recipe(ctx context.Context, p extends.Parent, c project.Commit) (fs.FS, error) {
+	if r.parts != nil {
+		return r.taken(ctx, c)
+	}
 	if p.URL != "" {
 		from, want, err := r.upstream()
 		if err != nil {
@@ -84,6 +91,18 @@ func (r recipes) Recipe(ctx context.Context, p extends.Parent, c project.Commit)
 	code, err := r.t.Code(p.Name).Tree(ctx, c, nil)
 	if err != nil {
 		return nil, fault.New(fault.KindOf(err), "", "commit %s of %s cannot be read: %w", c.Short(), p.Name, err)
+	}
+	return recipe.In(code)
+}
+
+// taken returns a recipe that came in a bundle.
+func (r recipes) taken(ctx context.Context, c project.Commit) (fs.FS, error) {
+	if r.t.Upstream == nil {
+		return nil, fault.New(fault.Refused, "", "recipes that came in bundles are known only to a server")
+	}
+	code, err := r.t.Upstream(r.name).TakenRecipe(ctx, r.parts[c])
+	if err != nil {
+		return nil, fault.New(fault.KindOf(err), "", "its recipe at %s came in a bundle: %w", c.Short(), err).WithHint("deploy this release again from the server that made the bundle")
 	}
 	return recipe.In(code)
 }
