@@ -26,6 +26,45 @@ type repository struct {
 	// links are the commits of submodules of each commit, modules their texts.
 	links   map[project.Commit][]project.Commit
 	modules map[project.Commit]string
+	// recipes are the texts of parts, released the recipes recorded for releases.
+	recipes  map[project.Commit]string
+	released map[project.Commit][]bundle.Recipe
+}
+
+func (r *repository) Recipes(_ context.Context, of project.Commit) ([]bundle.Recipe, error) {
+	return r.released[of], nil
+}
+
+func (r *repository) WriteRecipes(_ context.Context, w io.Writer, _ project.Commit, recipes []bundle.Recipe, have []project.Commit) (n int, err error) {
+	parts := bundle.Parted(recipes)
+	for _, p := range parts {
+		if _, err := fmt.Fprintf(w, "%s of %d;", r.recipes[p], len(have)); err != nil {
+			return 0, err
+		}
+	}
+	return len(parts), nil
+}
+
+func (r *repository) TakeRecipes(_ context.Context, in io.Reader, of project.Commit, recipes []bundle.Recipe, brought []project.Commit, complete func() error) error {
+	if in != nil {
+		text, err := io.ReadAll(in)
+		if err == nil {
+			err = complete()
+		}
+		if err != nil {
+			return err
+		}
+		for i, t := range strings.Split(strings.TrimSuffix(string(text), ";"), ";") {
+			r.recipes[brought[i]] = t
+		}
+	}
+	for _, x := range recipes {
+		if _, ok := r.recipes[x.Part]; !ok {
+			return fault.New(fault.Refused, "", "no recipe %s", x)
+		}
+	}
+	r.released[of] = recipes
+	return nil
 }
 
 func (r *repository) SubmoduleCommits(_ context.Context, of project.Commit) ([]project.Commit, error) {
@@ -93,7 +132,7 @@ func (r *repository) TakePack(_ context.Context, in io.Reader, commit project.Co
 func pair() (map[project.Repo]*repository, bundle.Repositories) {
 	m := map[project.Repo]*repository{}
 	for _, r := range []project.Repo{project.Code, project.PillarRepo} {
-		m[r] = &repository{has: map[project.Commit]string{}, refs: map[string]project.Commit{}, modules: map[project.Commit]string{}}
+		m[r] = &repository{has: map[project.Commit]string{}, refs: map[string]project.Commit{}, modules: map[project.Commit]string{}, recipes: map[project.Commit]string{}, released: map[project.Commit][]bundle.Recipe{}}
 	}
 	return m, func(r project.Repo) bundle.Repository { return m[r] }
 }

@@ -5,7 +5,9 @@
 //	corpus-git bundle 1
 //	{"release":{…},"digest":"…","deployment":"…","packs":[…]}    Manifest, one line of JSON
 //	ssh-ed25519 AAAA… BASE64                                     who signed that line: key and signature, as SSH encodes them (RFC 4253)
-//	the packs, one after the other                               as long as stated in the manifest (gitformat-pack(5)): code, pillar, their submodules
+//	the packs, one after the other                               as long as stated in the manifest (gitformat-pack(5)): code, pillar, their submodules, recipes
+//
+// The first line of one that names recipes ends in 2: a program that does not know them refuses it.
 //
 // A Release is identified by the digest of its content: two bundles with the same digest deploy the same. The packs hold what the other
 // machine lacks, and are not part of the digest; the manifest has a SHA-256 of each, so that the signature covers them.

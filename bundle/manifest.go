@@ -1,13 +1,16 @@
 package bundle
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 	"corpus-git/project"
 )
 
@@ -24,6 +27,71 @@ type Release struct {
 	Environment string `json:"environment,omitempty"`
 	// Set is what was set on the command line, with precedence over the pillar.
 	Set []project.Setting `json:"set,omitempty"`
+	// Recipes are those that the code's recipe extends, directly and through others. They are left out for a machine that takes none (Tips.Recipes).
+	Recipes []Recipe `json:"recipes,omitempty"`
+}
+
+// Recipe is one entry of the files extends.yaml of a release, with the commit that the machine that made the bundle resolved it to.
+type Recipe struct {
+	// Project is a project of that machine, URL a repository elsewhere: one of them is set.
+	Project project.Name `json:"project,omitempty"`
+	URL     string       `json:"url,omitempty"`
+	// Ref is the branch, the tag or the commit that the entry names, "" for what was live in the project.
+	Ref    string         `json:"ref,omitempty"`
+	Commit project.Commit `json:"commit"`
+	// Part is the commit with the part of the files that the recipe needs, which alone is in bundles.
+	Part project.Commit `json:"part"`
+}
+
+// String returns the entry, for people.
+func (r Recipe) String() string {
+	out := cmp.Or(string(r.Project), r.URL)
+	if r.Ref != "" {
+		out += "@" + r.Ref
+	}
+	return printable.Text(out)
+}
+
+// Parted lists the parts of recipes, each once, in order.
+func Parted(list []Recipe) (out []project.Commit) {
+	for _, r := range list {
+		out = append(out, r.Part)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// maxRecipes limits the recipes of a release, maxName the length of a URL or a ref.
+const (
+	maxRecipes = 4096
+	maxName    = 4096
+)
+
+// checkRecipes refuses recipes that cannot be.
+func checkRecipes(list []Recipe) error {
+	bad := func(format string, args ...any) error {
+		return fault.New(fault.Refused, "", "the bundle's manifest: "+format, args...)
+	}
+	if len(list) > maxRecipes {
+		return bad("it names more than %d recipes", maxRecipes)
+	}
+	seen := map[Recipe]bool{}
+	for _, r := range list {
+		if _, err := project.ParseName(string(r.Project)); r.Project != "" && err != nil || (r.Project == "") == (r.URL == "") || len(r.URL) > maxName || len(r.Ref) > maxName {
+			return bad("%q is not a recipe", r.String())
+		}
+		for _, x := range []project.Commit{r.Commit, r.Part} {
+			if c, ok := project.ParseCommit(string(x)); !ok || c != x || c == "" {
+				return bad("%q is not a commit of the recipe %s", string(x), r)
+			}
+		}
+		entry := Recipe{Project: r.Project, URL: r.URL, Ref: r.Ref}
+		if seen[entry] {
+			return bad("the recipe %s is named twice", r)
+		}
+		seen[entry] = true
+	}
+	return nil
 }
 
 // Digest identifies the content: SHA-256 of the release's JSON, in hexadecimal.
@@ -51,14 +119,15 @@ type Pack struct {
 	Objects int          `json:"objects"`
 	Bytes   int64        `json:"bytes"`
 	SHA256  string       `json:"sha256"`
-	// Commits are the commits of submodules that a pack of submodules brings, each with its tree and without history.
+	// Commits are the commits that a pack of submodules, or of the parts of recipes, brings, each with its tree and without history.
 	Commits []project.Commit `json:"commits,omitempty"`
 }
 
-// Packs of the submodules of a release: those of the code, and those of the pillar. A program that does not know them refuses a bundle that has one.
+// Packs of what a release has besides its two commits: the submodules of the code, those of the pillar, the recipes. A program that does not know them refuses a bundle that has one.
 const (
 	CodeSubmodules   project.Repo = "submodules"
 	PillarSubmodules project.Repo = "pillar-submodules"
+	Recipes          project.Repo = "recipes"
 )
 
 // maxSubmodules limits the commits of one pack of submodules: a release has no more.
@@ -76,6 +145,10 @@ func (p Pack) check() error {
 		if len(p.Commits) == 0 || len(p.Commits) > maxSubmodules {
 			return bad
 		}
+	case Recipes:
+		if len(p.Commits) == 0 || len(p.Commits) > maxRecipes {
+			return bad
+		}
 	default:
 		return bad
 	}
@@ -84,7 +157,7 @@ func (p Pack) check() error {
 	}
 	for _, x := range p.Commits {
 		if c, ok := project.ParseCommit(string(x)); !ok || c != x || c == "" {
-			return fault.New(fault.Refused, "", "the bundle's manifest: %q is not a commit of a submodule", string(x))
+			return fault.New(fault.Refused, "", "the bundle's manifest: %q is not a commit of the pack %s", string(x), p.Repo)
 		}
 	}
 	return nil
@@ -166,6 +239,9 @@ func (m *Manifest) check() error {
 			return bad("%q is not the ID of a deployment", string(m.Restore))
 		}
 	}
+	if err := checkRecipes(r.Recipes); err != nil {
+		return err
+	}
 	digest, err := r.Digest()
 	if err != nil {
 		return err
@@ -180,6 +256,11 @@ func (m *Manifest) check() error {
 		}
 		if seen[p.Repo] || r.Pillar == "" && (p.Repo == project.PillarRepo || p.Repo == PillarSubmodules) {
 			return bad("a pack of %q too many", string(p.Repo))
+		}
+		for _, c := range p.Commits {
+			if p.Repo == Recipes && !slices.ContainsFunc(r.Recipes, func(x Recipe) bool { return x.Part == c }) {
+				return bad("the pack of recipes brings %s, which is of none that it names", c.Short())
+			}
 		}
 		seen[p.Repo] = true
 	}

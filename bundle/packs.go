@@ -21,6 +21,8 @@ type Packs struct {
 	by map[string]*madePack
 	// links are the commits of the submodules of commits.
 	links map[link][]project.Commit
+	// extends are the recipes of releases.
+	extends map[project.Commit][]Recipe
 }
 
 type link struct {
@@ -30,25 +32,39 @@ type link struct {
 
 // submodules returns Repository.SubmoduleCommits of a commit, read once.
 func (p *Packs) submodules(ctx context.Context, r Repository, at link) ([]project.Commit, error) {
-	if p != nil {
-		p.mu.Lock()
-		list, ok := p.links[at]
-		p.mu.Unlock()
-		if ok {
-			return list, nil
-		}
+	if p == nil {
+		return r.SubmoduleCommits(ctx, at.of)
 	}
-	list, err := r.SubmoduleCommits(ctx, at.of)
-	if p == nil || err != nil {
-		return list, err
+	return once(&p.mu, &p.links, at, func() ([]project.Commit, error) { return r.SubmoduleCommits(ctx, at.of) })
+}
+
+// recipes returns Repository.Recipes of a commit, read once.
+func (p *Packs) recipes(ctx context.Context, r Repository, of project.Commit) ([]Recipe, error) {
+	if p == nil {
+		return r.Recipes(ctx, of)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.links == nil {
-		p.links = map[link][]project.Commit{}
+	return once(&p.mu, &p.extends, of, func() ([]Recipe, error) { return r.Recipes(ctx, of) })
+}
+
+// once returns what a table has for a key, or what read returns, which it keeps.
+func once[K comparable, V any](mu *sync.Mutex, table *map[K]V, key K, read func() (V, error)) (V, error) {
+	mu.Lock()
+	v, ok := (*table)[key]
+	mu.Unlock()
+	if ok {
+		return v, nil
 	}
-	p.links[at] = list
-	return list, nil
+	v, err := read()
+	if err != nil {
+		return v, err
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if *table == nil {
+		*table = map[K]V{}
+	}
+	(*table)[key] = v
+	return v, nil
 }
 
 // madePack is a pack in an unlinked temporary file. Its mutex is held while it is made.
@@ -133,6 +149,6 @@ func (p *Packs) Close() error {
 		}
 		made.mu.Unlock()
 	}
-	p.by, p.links = nil, nil
+	p.by, p.links, p.extends = nil, nil, nil
 	return errors.Join(errs...)
 }

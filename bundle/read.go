@@ -41,7 +41,7 @@ func Anybody(ssh.PublicKey) error { return nil }
 func Open(r io.Reader, trusted func(ssh.PublicKey) error) (*Reader, error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	head := make([]byte, len(magic))
-	if _, err := io.ReadFull(in, head); err != nil || string(head) != magic {
+	if _, err := io.ReadFull(in, head); err != nil || string(head) != magic && string(head) != extended {
 		return nil, fault.New(fault.Refused, "", "this is not a bundle of a version that this corpus-git reads").WithHint("corpus-git bundle create PROJECT FILE  makes one")
 	}
 	line, err := ReadLine(in, maxManifest)
@@ -62,7 +62,13 @@ func Open(r io.Reader, trusted func(ssh.PublicKey) error) (*Reader, error) {
 	if err := json.Unmarshal(line, &b.Manifest); err != nil {
 		return nil, fault.New(fault.Refused, "", "the bundle's manifest: %w", err)
 	}
-	return b, b.Manifest.check()
+	if err := b.Manifest.check(); err != nil {
+		return b, err
+	}
+	if (string(head) == extended) != (len(b.Manifest.Release.Recipes) > 0) {
+		return b, fault.New(fault.Refused, "", "the first line of the bundle is that of another one").WithHint("make or send it again")
+	}
+	return b, nil
 }
 
 var errCut = fault.New(fault.Refused, "", "the bundle is cut off").WithHint("make or send it again")
@@ -114,7 +120,7 @@ func Verify(domain string, text, line []byte) (ssh.PublicKey, error) {
 	return key, nil
 }
 
-// Take stores the content of the bundle in the two repositories and those of their submodules, and points ref to its commit in each of the two. Durable on return.
+// Take stores the content of the bundle in the two repositories and those of their submodules and recipes, records the recipes, and points ref to its commit in each of the two. Durable on return.
 func (b *Reader) Take(ctx context.Context, repos Repositories, ref string) error {
 	r := b.Manifest.Release
 	packs := map[project.Repo]Pack{}
@@ -144,7 +150,20 @@ func (b *Reader) Take(ctx context.Context, repos Repositories, ref string) error
 			return err
 		}
 	}
-	return nil
+	return b.takeRecipes(ctx, repos(project.Code), packs)
+}
+
+// takeRecipes stores and records the recipes of the bundle.
+func (b *Reader) takeRecipes(ctx context.Context, code Repository, packs map[project.Repo]Pack) error {
+	r := b.Manifest.Release
+	if len(r.Recipes) == 0 {
+		return nil
+	}
+	p, ok := packs[Recipes]
+	if !ok {
+		return code.TakeRecipes(ctx, nil, r.Code, r.Recipes, nil, nil)
+	}
+	return b.section(p, func(in *section) error { return code.TakeRecipes(ctx, in, r.Code, r.Recipes, p.Commits, in.complete) })
 }
 
 // section has the next pack of the file read. If the file ended early, the error says that, in place of what the reader made of it.

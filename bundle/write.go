@@ -19,6 +19,8 @@ import (
 
 const (
 	magic = "corpus-git bundle 1\n"
+	// extended begins a bundle whose release names recipes: a program that does not know them refuses it.
+	extended = "corpus-git bundle 2\n"
 	// signed is the domain prefix of what is signed: a signature of ours is not valid elsewhere.
 	signed = "corpus-git bundle manifest\x00"
 )
@@ -38,6 +40,13 @@ type Repository interface {
 	WriteSubmodules(ctx context.Context, w io.Writer, of project.Commit, want, have []project.Commit) (objects int, err error)
 	// TakeSubmodules stores such a pack. Nothing is published before complete returns nil.
 	TakeSubmodules(ctx context.Context, in io.Reader, commits []project.Commit, complete func() error) error
+	// Recipes returns the recipes that the release of a commit extends, none if it extends none. A release that was never deployed here, and extends some, is fault.Refused.
+	Recipes(ctx context.Context, of project.Commit) ([]Recipe, error)
+	// WriteRecipes writes a pack of the parts of recipes of the release of a commit, without history, to a machine that received the parts have in bundles, and counts its objects.
+	WriteRecipes(ctx context.Context, w io.Writer, of project.Commit, recipes []Recipe, have []project.Commit) (objects int, err error)
+	// TakeRecipes stores such a pack of the parts brought, nil for none, and records the recipes of the release of a commit. It refuses recipes whose parts are neither
+	// brought nor stored, and other commits than those that are recorded for the same release. Nothing is published before complete returns nil.
+	TakeRecipes(ctx context.Context, in io.Reader, of project.Commit, recipes []Recipe, brought []project.Commit, complete func() error) error
 }
 
 // Repositories open the two repositories of a project.
@@ -52,6 +61,15 @@ type Tips struct {
 	// Submodules are what the machine has of the submodules of the code, PillarSubmodules of those of the pillar; nil if it takes none in a bundle, as those of older releases do.
 	Submodules       *Submodules `json:"submodules,omitempty"`
 	PillarSubmodules *Submodules `json:"pillar_submodules,omitempty"`
+	// Recipes are what the machine has of recipes; nil if it takes none in a bundle, as those of older releases do: it resolves them itself.
+	Recipes *Parts `json:"recipes,omitempty"`
+}
+
+// Parts are the parts of recipes that a machine has: those that came in bundles.
+type Parts struct {
+	Commits []project.Commit `json:"commits,omitempty"`
+	// All: it is taken to have all of them.
+	All bool `json:"all,omitempty"`
 }
 
 // Submodules are the commits of submodules that a machine has.
@@ -62,7 +80,9 @@ type Submodules struct {
 }
 
 // Unknown are the Tips of a machine of which nothing is known: it gets everything.
-func Unknown() Tips { return Tips{Submodules: &Submodules{}, PillarSubmodules: &Submodules{}} }
+func Unknown() Tips {
+	return Tips{Submodules: &Submodules{}, PillarSubmodules: &Submodules{}, Recipes: &Parts{}}
+}
 
 // pinned is one of the two commits of a release, and what the other machine has of it.
 type pinned struct {
@@ -81,17 +101,28 @@ func (r Release) pinned(have Tips) []pinned {
 	return out
 }
 
-// Make writes a bundle of m.Release for a machine that has the commits in have. It fills in the digest and the packs of m, which it
+// Make writes a bundle of m.Release for a machine that has the commits in have. It fills in the recipes, the digest and the packs of m, which it
 // returns. Commits of submodules that are not stored here are left out. The packs are made in temporary files in dir, one at a time, and kept in packs.
 func Make(ctx context.Context, w io.Writer, m Manifest, repos Repositories, have Tips, packs *Packs, signer ssh.Signer, dir string) (Manifest, error) {
 	var err error
+	brings := m.Task == "" && m.Restore == ""
+	m.Release.Recipes = nil
+	if brings && have.Recipes != nil {
+		if m.Release.Recipes, err = packs.recipes(ctx, repos(project.Code), m.Release.Code); err != nil {
+			return m, err
+		}
+	}
+	first := magic
+	if len(m.Release.Recipes) > 0 {
+		first = extended
+	}
 	if m.Digest, err = m.Release.Digest(); err != nil {
 		return m, err
 	}
 	m.Packs = nil
 	var made []*madePack
 	list := m.Release.pinned(have)
-	if m.Task != "" || m.Restore != "" {
+	if !brings {
 		list = nil
 	}
 	var lacks []packing
@@ -115,6 +146,9 @@ func Make(ctx context.Context, w io.Writer, m Manifest, repos Repositories, have
 			}})
 		}
 	}
+	if q := lackingRecipes(ctx, m.Release, repos, have.Recipes); q != nil {
+		lacks = append(lacks, *q)
+	}
 	for _, q := range lacks {
 		p, done, err := packs.get(q, dir)
 		if err != nil {
@@ -137,7 +171,7 @@ func Make(ctx context.Context, w io.Writer, m Manifest, repos Repositories, have
 	if err != nil {
 		return m, err
 	}
-	if _, err := fmt.Fprintf(w, "%s%s\n%s\n", magic, line, sig); err != nil {
+	if _, err := fmt.Fprintf(w, "%s%s\n%s\n", first, line, sig); err != nil {
 		return m, err
 	}
 	for _, p := range made {
@@ -146,6 +180,20 @@ func Make(ctx context.Context, w io.Writer, m Manifest, repos Repositories, have
 		}
 	}
 	return m, nil
+}
+
+// lackingRecipes returns the pack of the parts of recipes that a machine lacks; nil if it lacks none.
+func lackingRecipes(ctx context.Context, rel Release, repos Repositories, have *Parts) *packing {
+	if len(rel.Recipes) == 0 || have.All {
+		return nil
+	}
+	list := slices.DeleteFunc(slices.Clone(rel.Recipes), func(r Recipe) bool { return slices.Contains(have.Commits, r.Part) })
+	if len(list) == 0 {
+		return nil
+	}
+	return &packing{Recipes, Parted(list), have.Commits, func(w io.Writer) (int, error) {
+		return repos(project.Code).WriteRecipes(ctx, w, rel.Code, list, have.Commits)
+	}}
 }
 
 // Sign returns the line with the signature of a text: the key as in authorized_keys, and the signature. domain is prefixed to what is
@@ -174,7 +222,7 @@ func makePack(q packing, dir string) (*os.File, Pack, error) {
 	}
 	size, err := f.Seek(0, io.SeekCurrent)
 	p := Pack{Repo: q.repo, Objects: n, Bytes: size, SHA256: hex.EncodeToString(sum.Sum(nil))}
-	if q.repo == CodeSubmodules || q.repo == PillarSubmodules {
+	if q.repo == CodeSubmodules || q.repo == PillarSubmodules || q.repo == Recipes {
 		p.Commits = q.want
 	}
 	return f, p, err

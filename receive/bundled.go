@@ -91,15 +91,19 @@ func (s *recipeSet) part(ctx context.Context, of RecipeOf) (plumbing.Hash, error
 	if of.Project == "" {
 		from = s.own[of.Commit]
 	}
+	gone := fault.New(fault.Refused, "", "the recipe at %s is not stored here any more", of.Commit.Short())
+	if of.Project != "" {
+		gone = fault.New(fault.Refused, "", "the recipe of %s at %s is not on this server any more", of.Project, of.Commit.Short())
+	}
 	if from == nil {
-		return h, fault.New(fault.Refused, "", "commit %s of a recipe is not stored", of.Commit.Short())
+		return h, gone
 	}
 	if of.Part {
 		return h, nil
 	}
 	share, err := part.Needed(ctx, from, h, layout.SaltDir)
 	if errors.Is(err, store.ErrNotFound) {
-		err = fault.New(fault.Refused, "", "the recipe of %s at %s: %w", of.Project, of.Commit.Short(), err)
+		return h, errors.Join(gone, err)
 	}
 	if err != nil {
 		return h, err

@@ -141,6 +141,9 @@ func (n *Node) applyOnce(ctx context.Context, a Apply, seq *uint64) (last Frame,
 		})
 	if err == nil && a.Hold && last.Result == nil {
 		n.tips = &a.Brings // it waits, with all that the bundle has
+		if have.Recipes == nil {
+			n.tips.Recipes = nil
+		}
 	}
 	if last.Result != nil {
 		return last, nil // regardless of what happened to the connection then

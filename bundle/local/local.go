@@ -35,6 +35,10 @@ type Repository interface {
 	Exists() (bool, error)
 	// StoredSubmodules lists the commits of submodules that are stored, and those of them that came in bundles.
 	StoredSubmodules() (all, came []project.Commit, err error)
+	// RecipesCame reports whether the recipes of the release of a commit are recorded here, and whether they came in a bundle.
+	RecipesCame(of project.Commit) (recorded, came bool, err error)
+	// TakenRecipes lists the parts of recipes that came in bundles.
+	TakenRecipes() ([]project.Commit, error)
 	Create(ctx context.Context) (bool, error)
 }
 
@@ -171,6 +175,10 @@ func (b *Machine) Tips(ctx context.Context, name project.Name) (t bundle.Tips, e
 		if (*x.links).Commits, (*x.links).Bundled, err = repo.StoredSubmodules(); err != nil {
 			return t, err
 		}
+	}
+	t.Recipes = &bundle.Parts{}
+	if t.Recipes.Commits, err = b.Repository(name, project.Code).TakenRecipes(); err != nil {
+		return t, err
 	}
 	if p, err := b.Projects.Get(ctx, name); err == nil {
 		t.KV, err = keysDigest(p.Node)

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 
+	"corpus-git/bundle"
 	"corpus-git/internal/fault"
 	"corpus-git/project"
 )
@@ -75,7 +77,32 @@ func (b *Machine) Promote(ctx context.Context, q Promotion, pin func(project.ID)
 			return d, fault.New(fault.KindOf(err), "copy "+x.commit.Short()+" of "+q.From.String(), "%w", err)
 		}
 	}
-	return d, nil
+	return d, b.copyRecipes(ctx, b.Repository(q.From, project.Code), b.Repository(q.To, project.Code), d.Code)
+}
+
+// copyRecipes gives a project the recipes of a release of another one, if they came there in a bundle, and records them for the same commit: nothing else on this machine has them. What the
+// project has recorded for the commit stays; the deployment refuses it if it differs.
+func (b *Machine) copyRecipes(ctx context.Context, from, to Repository, c project.Commit) error {
+	if _, came, err := from.RecipesCame(c); err != nil || !came {
+		return err
+	}
+	if recorded, _, err := to.RecipesCame(c); err != nil || recorded {
+		return err
+	}
+	list, err := from.Recipes(ctx, c)
+	if err != nil {
+		return err
+	}
+	have, err := to.TakenRecipes()
+	if err != nil {
+		return err
+	}
+	lacks := slices.DeleteFunc(slices.Clone(list), func(r bundle.Recipe) bool { return slices.Contains(have, r.Part) })
+	if len(lacks) == 0 {
+		return to.TakeRecipes(ctx, nil, c, list, nil, nil)
+	}
+	return b.through(func(w io.Writer) (int, error) { return from.WriteRecipes(ctx, w, c, lacks, nil) },
+		func(in io.Reader) error { return to.TakeRecipes(ctx, in, c, list, bundle.Parted(lacks), nil) })
 }
 
 // copyCommit gives a repository a commit of another one, at the ref pin. The pack is in a file meanwhile: nothing of one repository is held while the other is used.
@@ -87,6 +114,11 @@ func (b *Machine) copyCommit(ctx context.Context, from, to Repository, c project
 	if err != nil {
 		return err
 	}
+	return b.through(func(w io.Writer) (int, error) { return from.WritePack(ctx, w, c, have) }, func(in io.Reader) error { return to.TakePack(ctx, in, c, pin, nil) })
+}
+
+// through has a pack written to a file, and then read from it: in is nil if it has no objects.
+func (b *Machine) through(write func(io.Writer) (objects int, err error), read func(in io.Reader) error) (err error) {
 	f, err := os.CreateTemp(b.Temp, ".pack-*")
 	if err != nil {
 		return err
@@ -95,7 +127,7 @@ func (b *Machine) copyCommit(ctx context.Context, from, to Repository, c project
 	if err := os.Remove(f.Name()); err != nil { // a crash leaves nothing
 		return err
 	}
-	objects, err := from.WritePack(ctx, f, c, have)
+	objects, err := write(f)
 	if err != nil {
 		return err
 	}
@@ -106,5 +138,5 @@ func (b *Machine) copyCommit(ctx context.Context, from, to Repository, c project
 		}
 		in = f
 	}
-	return to.TakePack(ctx, in, c, pin, nil)
+	return read(in)
 }

@@ -327,12 +327,14 @@ func (r *machines) apply(ctx context.Context, n fleet.Node, o fleet.Order, how r
 		change(&m)
 	}
 	how.Project, how.ReconnectFor = o.Deployment.Project, nodeTimeout
-	how.Brings = bundle.Tips{Code: []project.Commit{m.Release.Code}, KV: m.KVDigest}
+	how.Brings = bundle.Tips{Code: []project.Commit{m.Release.Code}, KV: m.KVDigest, Recipes: &bundle.Parts{All: true}}
 	if m.Release.Pillar != "" {
 		how.Brings.Pillar = []project.Commit{m.Release.Pillar}
 	}
+	itself := false
 	how.Send = func(ctx context.Context, have bundle.Tips, w io.Writer) error {
 		m := m
+		itself = have.Recipes == nil
 		if has != nil {
 			has(have)
 		}
@@ -349,8 +351,23 @@ func (r *machines) apply(ctx context.Context, n fleet.Node, o fleet.Order, how r
 	if how.Show == nil {
 		how.Show = func(event.Event) error { return nil }
 	}
-	return node.Apply(ctx, how)
+	f, err := node.Apply(ctx, how)
+	if f.Result != nil && itself && n.Agent {
+		f.Result.Hint = resolvesItself(n.Name, *f.Result)
+	}
+	return f, err
 }
+
+// resolvesItself returns the hint of the result of a node of an older release, which resolves the entries of extends.yaml itself: if it cannot, what to do.
+func resolvesItself(node string, res project.Result) string {
+	if res.State != project.Refused || !strings.Contains(res.Reason, layout.SaltDir+"/"+recipesFile) {
+		return res.Hint
+	}
+	return fmt.Sprintf("the corpus-git on %s is of an older release, which does not take recipes from this machine:  corpus-git node upgrade %s", node, node)
+}
+
+// recipesFile names the recipes that a recipe extends.
+const recipesFile = "extends.yaml"
 
 // lost reports a lost connection to a node.
 func (r *machines) lost(n fleet.Node, o fleet.Order) func(err error, again time.Duration) {

@@ -10,13 +10,15 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"corpus-git/bundle/local"
+	"corpus-git/cmd/corpus-git/bundled"
 	"corpus-git/cmd/corpus-git/limits"
 	"corpus-git/fleet"
+	"corpus-git/git/pack"
 	"corpus-git/git/part"
 	"corpus-git/pipeline"
 	"corpus-git/procedures"
+	"corpus-git/procedures/extends"
 	"corpus-git/project"
-	"corpus-git/receive"
 	"corpus-git/remote"
 )
 
@@ -28,8 +30,10 @@ type bundles struct {
 
 func (c *core) bundles() bundles {
 	return bundles{c: c, Machine: &local.Machine{
-		Projects:    c.registry,
-		Repository:  func(name project.Name, r project.Repo) local.Repository { return bundled{c.repos.Open(name, r), c} },
+		Projects: c.registry,
+		Repository: func(name project.Name, r project.Repo) local.Repository {
+			return bundled.Repository{Repository: c.repos.Open(name, r), Limits: func() pack.Limits { return limits.Pack(c.cfg.Load().Limits, c.memory) }, Pins: extends.Pins{FS: c.tools.FS, Path: c.state.Extends(name.String())}}
+		},
 		Deployments: c.pipeline, Restorable: c.restorable, Fences: c.fleet.Fence, Fenced: c.fleet.Fenced,
 		Signer: sync.OnceValues(c.signer), // it reads files
 		Name:   c.hostName, Program: c.build.Release, Signers: c.state.BundleSigners(), Temp: c.state.Path(), Now: time.Now,
@@ -64,8 +68,8 @@ func (b bundles) Promote(ctx context.Context, q local.Promotion) (project.Deploy
 }
 
 // Part implements machines.Bundles.
-func (b bundles) Part(ctx context.Context, name project.Name, pillar project.Commit, m fleet.Member) (part project.Commit, own bool, err error) {
-	part, err = b.c.repos.Open(name, project.PillarRepo).Part(ctx, pillar, func(path string) part.Share {
+func (b bundles) Part(ctx context.Context, name project.Name, pillar project.Commit, m fleet.Member) (seen project.Commit, own bool, err error) {
+	seen, err = b.c.repos.Open(name, project.PillarRepo).Part(ctx, pillar, func(path string) part.Share {
 		own = own || strings.HasPrefix(path, fleet.NodesDir+"/")
 		switch whole, below := m.Includes(path); {
 		case whole:
@@ -75,23 +79,7 @@ func (b bundles) Part(ctx context.Context, name project.Name, pillar project.Com
 		}
 		return part.None
 	})
-	return part, own, err
-}
-
-// bundled adapts a repository to package bundle/local.
-type bundled struct {
-	*receive.Repository
-	c *core
-}
-
-// TakePack implements bundle.Repository, under the limits of pushes.
-func (b bundled) TakePack(ctx context.Context, in io.Reader, commit project.Commit, ref string, complete func() error) error {
-	return b.Repository.TakePack(ctx, in, limits.Pack(b.c.cfg.Load().Limits, b.c.memory), commit, ref, complete)
-}
-
-// TakeSubmodules implements bundle.Repository, under the limits of pushes.
-func (b bundled) TakeSubmodules(ctx context.Context, in io.Reader, commits []project.Commit, complete func() error) error {
-	return b.Repository.TakeSubmodules(ctx, in, limits.Pack(b.c.cfg.Load().Limits, b.c.memory), commits, complete)
+	return seen, own, err
 }
 
 // restorable returns the archive made by a deployment.

@@ -222,6 +222,9 @@ func (r *remoting) deploy(ctx context.Context, do map[string]bool) (int, error) 
 				}
 				there.Code, there.Pillar = append(there.Code, own.Code...), append(there.Pillar, own.Pillar...)
 				there.Submodules, there.PillarSubmodules = own.Submodules, own.PillarSubmodules
+				if there.Recipes != nil {
+					there.Recipes = &bundle.Parts{All: true}
+				}
 			}
 			m, err := r.send(ctx, there, &size)
 			if err == nil && !told && do[remoteSync] && r.task == "" {

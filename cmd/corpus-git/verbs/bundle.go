@@ -214,6 +214,9 @@ func bundleVerify(s *session) *cobra.Command {
 			if m.Release.Pillar != "" {
 				p.line("pillar      %s", m.Release.Pillar)
 			}
+			for _, r := range m.Release.Recipes {
+				p.line("recipe      %s  %s", r, r.Commit)
+			}
 			p.line("digest      %s", m.Digest)
 			p.line("deployment  %s", m.Deployment)
 			p.line("packs       %s", packed(m))
