@@ -19,7 +19,7 @@ import (
 func bundleCommand(s *session) *cobra.Command {
 	c := &cobra.Command{
 		Use: "bundle", Short: "Move a release to another machine in one file",
-		Long: "A bundle contains both commits of a project, their objects, and the settings of the deployment, signed by the machine that\n" +
+		Long: "A bundle contains both commits of a project, their objects, with submodules and extended recipes, and the settings of the deployment, signed by the machine that\n" +
 			"created it. Another machine deploys exactly that, with its own archive, checks and rollback. remote deploy does all of this over ssh.",
 	}
 	c.AddCommand(bundleCreate(s), bundleApply(s), bundleVerify(s), bundleTips(s), bundleTrust(s), bundleTrusted(s), bundleUntrust(s), bundleKey(s), bundleSession(s))
@@ -100,7 +100,7 @@ func bundleCreate(s *session) *cobra.Command {
 	c.Flags().StringVar(&export, ExportFlag, "", "write the bundle to `FILE`; - is standard output")
 	c.Flags().StringVar(&q.Task, "task", "", "run this `TASK` of the live release there instead of deploying")
 	c.Flags().StringSliceVar(&have, "have", nil, "commits that the other machine already has")
-	c.Flags().StringVar(&tips, "tips", "", "what the other machine already has: the `JSON` of its  bundle tips ; one of an older release takes no submodules")
+	c.Flags().StringVar(&tips, "tips", "", "what the other machine already has: the `JSON` of its  bundle tips ; one of an older release takes no submodules and no recipes")
 	c.Flags().StringVar(&id, "id", "", "the `ID` of the deployment; default: a new one")
 	selectionFlags(c, &q.Select)
 	return c
