@@ -133,7 +133,7 @@ func (h *Host) sshError(said string) error {
 
 // loginError is the error of a login that ended before it ran the command; said is what it printed to standard error.
 func (h *Host) loginError(code int, said string) error {
-	if strings.Contains(said, errorMark) {
+	if strings.Contains("\n"+said, "\n"+errorMark) {
 		return Reported(h.Target, code, said)
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(said), "\n")

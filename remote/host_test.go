@@ -3,6 +3,7 @@ package remote_test
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -169,6 +170,40 @@ func TestAProgramThatFails(t *testing.T) {
 	require.Equal(t, fault.Refused, fault.KindOf(err))
 }
 
+// What a machine lacks for it is named, whatever it is, and a program that is there already is not taken for a damaged one.
+func TestMachinesThatLackTools(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "program")
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\necho 'error: no room' >&2; exit 3\n"), 0o755))
+	release, err := remote.ReadRelease(program)
+	require.NoError(t, err)
+	tools := []string{"chmod", "cut", "gzip", "mkdir", "mv", "rm", "sh", "sha256sum", "sync", "uname", "wc"}
+	for _, lacks := range append([]string{""}, tools...) {
+		if lacks == "sh" {
+			continue
+		}
+		dir := t.TempDir()
+		for _, tool := range tools {
+			if tool != lacks {
+				path, err := exec.LookPath(tool)
+				require.NoError(t, err)
+				require.NoError(t, os.Symlink(path, filepath.Join(dir, tool)))
+			}
+		}
+		h := host(t, "PATH="+dir)
+		_, err := (&remote.Node{Host: h, Release: release}).Open(t.Context(), "")
+		require.Equal(t, fault.Refused, fault.KindOf(err), "%v", err)
+		if lacks == "" {
+			require.EqualError(t, err, "on web1: no room", "the program began")
+			require.NoError(t, os.Remove(filepath.Join(dir, "sha256sum")))
+			_, err = (&remote.Node{Host: h, Release: release}).Open(t.Context(), "")
+			require.EqualError(t, err, "on web1: no room")
+			continue
+		}
+		require.ErrorContains(t, err, "not in its PATH: "+lacks)
+		require.Contains(t, fault.HintOf(err), "coreutils")
+	}
+}
+
 // A machine where the program cannot be kept, and a login that runs no commands, are named as such.
 func TestMachinesThatTakeNoProgram(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "program")
@@ -179,6 +214,7 @@ func TestMachinesThatTakeNoProgram(t *testing.T) {
 		"no home":       {env: "HOME=/proc/none", err: "on web1: no directory for the program: mkdir: ", hint: "XDG_CACHE_HOME"},
 		"no gzip":       {ssh: `printf 'exec >&2; echo; echo gzip: full disk\nexit 1' > gzip; chmod +x gzip; PATH=$PWD:$PATH exec sh -c "$3"`, err: ": gzip: full disk"},
 		"full":          {ssh: `printf 'exec >&2; echo gzip: stdout: No space left on device\nexit 1' > gzip; chmod +x gzip; PATH=$PWD:$PATH exec sh -c "$3"`, err: "No space left on device", hint: "free some space there"},
+		"a banner":      {ssh: "echo WELCOME error: none >&2; echo This account is currently not available.; exit 1", err: "runs nothing", hint: "ForceCommand"},
 		"nologin":       {ssh: "echo This account is currently not available.; exit 1", err: "on web1: the login prints \"This account is currently not available.\" and runs nothing", hint: "ForceCommand"},
 		"chatty":        {ssh: "echo Welcome; exit 0", err: "on web1: the login prints \"Welcome\" before anything was asked", hint: "start files"},
 		"a false shell": {ssh: "exit 3", err: "on web1: the login ended with status 3 and ran nothing", hint: "ForceCommand"},

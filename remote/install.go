@@ -32,13 +32,17 @@ func runsOn(goarch, on string) bool {
 	return on == "Linux "+machine(goarch) || goarch == "arm" && strings.HasPrefix(on, "Linux armv")
 }
 
+// needs ends with the names of those programs that the scripts below need, and the machine lacks.
+const needs = `m=; for t in chmod cut gzip mkdir mv rm sha256sum sync uname wc; do command -v $t >/dev/null 2>&1 || m="$m $t"; done; ` +
+	`test -z "$m" || { echo "error: programs that this login needs are not installed, or not in its PATH:$m" >&2; echo "hint: Debian has them in coreutils and gzip, busybox has all of them" >&2; exit 3; }; `
+
 // begin runs the program if it is there, and reports the type of machine otherwise: the program was verified before it got its name.
 const begin = `f=${XDG_CACHE_HOME:-$HOME/.cache}/corpus-git/%[1]s/corpus-git; if test -f "$f" && test "$(wc -c <"$f")" -eq %[2]d; then test -x "$f" || chmod 700 "$f"; ` +
 	`test -x "$f" || { echo "error: the filesystem of $f does not run programs: it is mounted with noexec" >&2; echo "hint: set XDG_CACHE_HOME of this login to a directory on another one" >&2; exit 3; }; ` +
-	`echo "program $f"; exec "$f" %[3]s; fi; echo "missing $(uname -s) $(uname -m)"`
+	`echo "program $f"; exec "$f" %[3]s; fi; ` + needs + `echo "missing $(uname -s) $(uname -m)"`
 
 // verify reports whether the program that did not respond is what was copied. A damaged one is removed, and missing.
-const verify = `f=${XDG_CACHE_HOME:-$HOME/.cache}/corpus-git/%[1]s/corpus-git; if test "$(sha256sum <"$f" | cut -c1-64)" = %[1]s; then echo intact; else rm -f "$f" && echo "missing $(uname -s) $(uname -m)"; fi`
+const verify = needs + `f=${XDG_CACHE_HOME:-$HOME/.cache}/corpus-git/%[1]s/corpus-git; if test "$(sha256sum <"$f" | cut -c1-64)" = %[1]s; then echo intact; else rm -f "$f" && echo "missing $(uname -s) $(uname -m)"; fi`
 
 // store reads the program from standard input, and renames it when it is complete and on the disk.
 const store = `umask 077; d=${XDG_CACHE_HOME:-$HOME/.cache}/corpus-git/%[1]s; m=$(mkdir -p "$d" 2>&1) || ` +
