@@ -33,6 +33,17 @@ func (e *Env) Basis(ctx context.Context) (b approval.Basis, err error) {
 	for _, address := range []string{"push_salt_url", "push_pillar_url"} { // these depend on where the server listens
 		cfg.Delete(address)
 	}
+	// The steps of a project with nodes run there, and know those machines: which one of several hubs leads makes no difference.
+	if len(e.Prepared.nodes) == 0 {
+		b.Machine = fmt.Sprintf("%s %s", text(cfg, "minion_id"), text(cfg, "fqdn"))
+	}
+	fqdn := text(cfg, "fqdn")
+	for _, key := range []string{"minion_id", "fqdn", "this_host", "remote_host"} {
+		if key == "minion_id" || text(cfg, key) == fqdn { // a pillar may set the two hosts
+			cfg.Delete(key)
+		}
+	}
+	b.Root = e.Paths.Root().Path()
 	for _, d := range []*py.Dict{cfg, e.Prepared.pillar} {
 		d, _ = passwords.Without(d, e.Prepared.passwords.In).(*py.Dict)
 		sum, err := resume.Cfg(d)
@@ -43,6 +54,13 @@ func (e *Env) Basis(ctx context.Context) (b approval.Basis, err error) {
 	}
 	b.Live, err = e.edits(ctx)
 	return b, err
+}
+
+// text returns the text of a key, "" if it has none.
+func text(d *py.Dict, key string) string {
+	v, _ := d.GetStr(key)
+	s, _ := v.(string)
+	return s
 }
 
 // CloseRecipes prevents recipes of further projects from being read: a file that includes one fails. An approved plan uses no others.

@@ -13,6 +13,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"hash"
 	"slices"
 	"strings"
@@ -65,6 +66,9 @@ type Basis struct {
 	Others string `json:"others,omitempty"`
 	// Cfg is the digest of the configuration and the compiled pillar. Keys (cfg.kv) may change at any time, and are not included.
 	Cfg string `json:"cfg,omitempty"`
+	// Machine is its minion_id and fqdn, if steps run there, and Root where its projects are. Neither is secret.
+	Machine string `json:"machine,omitempty"`
+	Root    string `json:"root,omitempty"`
 	// Live is the digest of the tracked files of the live trees that were changed on the machine.
 	Live string `json:"live,omitempty"`
 }
@@ -72,9 +76,16 @@ type Basis struct {
 // differs names what differs, "" if nothing does.
 func (b Basis) differs(now Basis) string {
 	var out []string
+	if b.Root == "" { // requested at an earlier release, which compared it with the configuration
+		b.Root, b.Machine = now.Root, now.Machine
+	}
+	if b.Root != now.Root { // paths in the configuration are different, too
+		b.Cfg = now.Cfg
+	}
 	for _, x := range []struct{ was, now, what string }{
 		{b.Recipe, now.Recipe, "a recipe that it extends"}, {b.Others, now.Others, "a recipe that it includes"}, {b.Cfg, now.Cfg, "the configuration of the machine"},
-		{b.Live, now.Live, "files of the live tree"},
+		{b.Machine, now.Machine, fmt.Sprintf("minion_id and fqdn of the machine (%s, now %s)", b.Machine, now.Machine)},
+		{b.Root, now.Root, fmt.Sprintf("the root of the server (%s, now %s)", b.Root, now.Root)}, {b.Live, now.Live, "files of the live tree"},
 	} {
 		if x.was != x.now {
 			out = append(out, x.what)
