@@ -73,11 +73,14 @@ func (all outputs) begin() {
 func (o *output) copy() {
 	defer close(o.done)
 	defer func() { _ = o.r.Close() }()
-	buf := make([]byte, 32<<10)
+	buf := make([]byte, 2<<10) // most commands write little
 	for {
 		n, err := o.r.Read(buf)
 		if n > 0 && !o.write(buf[:n]) || err != nil {
 			return
+		}
+		if n == len(buf) && n < 32<<10 {
+			buf = make([]byte, 2*n)
 		}
 	}
 }

@@ -6,6 +6,7 @@
 package journal
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
@@ -16,6 +17,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -151,14 +153,17 @@ func Open(path string) (*Journal, []Entry, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	data, err := readFile(f)
+	before, err := lastAccepted(f)
+	var data []byte
+	if err == nil {
+		data, err = readFrom(f, before)
+	}
 	var entries []Entry
 	var size int64
 	var end tail
 	if err == nil {
-		before := lastAccepted(data)
-		entries, size, end, err = readJournal(data[before:])
-		size += int64(before)
+		entries, size, end, err = readJournal(data)
+		size += before
 	}
 	if err == nil {
 		err = cutTail(f, size)
@@ -170,39 +175,52 @@ func Open(path string) (*Journal, []Entry, error) {
 	return &Journal{path: path, file: f, size: size, tail: end}, lastOf(entries), nil
 }
 
-// readFile reads a file with a buffer of its size.
-func readFile(f *os.File) ([]byte, error) {
+// readFrom reads a file from an offset, with a buffer of the size of that.
+func readFrom(f *os.File, at int64) ([]byte, error) {
 	st, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
-	b.Grow(int(st.Size()) + bytes.MinRead)
-	_, err = b.ReadFrom(f)
+	b.Grow(int(max(0, st.Size()-at)) + bytes.MinRead)
+	_, err = b.ReadFrom(io.NewSectionReader(f, at, max(0, st.Size()-at)))
 	return b.Bytes(), err
 }
 
+// longLine is more than a line of a journal takes.
+const longLine = 64 << 10
+
 // lastAccepted returns the offset of the last Accepted entry if every line of the journal is whole: then nothing before it matters, and parsing
 // it, for a long journal, would take longer than the rest of a push. Otherwise it returns 0.
-func lastAccepted(data []byte) int {
-	for at := 0; at < len(data); {
-		n := bytes.IndexByte(data[at:], '\n') + 1
-		if _, err := wholeLine(data[at : at+n]); err != nil {
-			return 0
+func lastAccepted(f io.ReaderAt) (int64, error) {
+	var found []int64 // where it may be
+	r := bufio.NewReaderSize(io.NewSectionReader(f, 0, 1<<62), longLine)
+	for at := int64(0); ; {
+		line, err := r.ReadSlice('\n')
+		if errors.Is(err, io.EOF) && len(line) == 0 {
+			break
 		}
-		at += n
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
+			return 0, err
+		}
+		if _, bad := wholeLine(line); bad != nil {
+			return 0, nil //nolint:nilerr // all of it is read
+		}
+		if bytes.Contains(line, []byte(`"kind":"`+Accepted+`"`)) {
+			found = append(found, at)
+		}
+		at += int64(len(line))
 	}
-	for end := len(data); ; {
-		i := bytes.LastIndex(data[:end], []byte(`"kind":"`+Accepted+`"`))
-		if i < 0 {
-			return 0
+	for _, at := range slices.Backward(found) {
+		line, err := bufio.NewReaderSize(io.NewSectionReader(f, at, longLine), longLine).ReadBytes('\n')
+		if err != nil {
+			return 0, err
 		}
-		at := bytes.LastIndexByte(data[:i], '\n') + 1
-		if l, _, err := parseEntry(data[at : i+1+bytes.IndexByte(data[i:], '\n')]); err == nil && l.Kind == Accepted {
-			return at
+		if l, _, err := parseEntry(line); err == nil && l.Kind == Accepted {
+			return at, nil
 		}
-		end = i
 	}
+	return 0, nil
 }
 
 // cutTail truncates incomplete entries at the end; a journal without them is not changed.

@@ -219,7 +219,7 @@ func TestJournalParsesTheLastDeploymentOnly(t *testing.T) {
 		if text != "" {
 			require.NoError(t, err)
 		}
-		at := lastAccepted(data)
+		at := acceptedIn(t, data)
 		require.Equal(t, text == "one two", at > 0)
 		all, size, end, err := readJournal(data)
 		require.NoError(t, err)
@@ -231,10 +231,17 @@ func TestJournalParsesTheLastDeploymentOnly(t *testing.T) {
 		for i := range data { // all of it is parsed if a byte of any line is wrong
 			damaged := bytes.Clone(data)
 			damaged[i] ^= 0x20
-			require.Zero(t, lastAccepted(damaged), "byte %d", i)
+			require.Zero(t, acceptedIn(t, damaged), "byte %d", i)
 		}
-		require.Zero(t, lastAccepted(data[:max(len(data)-1, 0)]))
+		require.Zero(t, acceptedIn(t, data[:max(len(data)-1, 0)]))
 	}
+}
+
+func acceptedIn(t *testing.T, data []byte) int {
+	t.Helper()
+	at, err := lastAccepted(bytes.NewReader(data))
+	require.NoError(t, err)
+	return int(at)
 }
 
 // BenchmarkOpen opens a journal that is about to be started anew.
@@ -286,7 +293,7 @@ func FuzzReadJournal(f *testing.F) {
 		require.Equal(t, size, size2)
 		require.Equal(t, end, end2)
 		require.Len(t, again, len(entries))
-		if at := lastAccepted(data); at > 0 {
+		if at := acceptedIn(t, data); at > 0 {
 			last, rest, end3, err := readJournal(data[at:])
 			require.NoError(t, err)
 			require.Equal(t, lastOf(entries), last)

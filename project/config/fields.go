@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"corpus-git/internal/quantity"
@@ -41,8 +42,8 @@ var (
 	sinksType    = reflect.TypeFor[Sinks]()
 )
 
-// fields lists the keys in the order of the struct.
-func fields() []field { return fieldsOf(reflect.TypeFor[Config](), "", nil) }
+// fields lists the keys in the order of the struct. The list is not changed.
+var fields = sync.OnceValue(func() []field { return fieldsOf(reflect.TypeFor[Config](), "", nil) })
 
 func fieldsOf(t reflect.Type, prefix string, index []int) []field {
 	var out []field
