@@ -35,17 +35,15 @@ const maxSeen = 512 << 10
 // project. Facts of more than 256 KiB are left out, and Hidden returns that; other keys of more than 512 KiB are fault.Refused.
 func (s *Store) Visible(ctx context.Context, name project.Name, nodes ...string) (map[string]string, error) {
 	out, size := map[string]string{}, 0
-	for _, prefix := range []string{Projects + string(name) + "/", Shared, Services} {
-		list, err := s.List(ctx, prefix)
-		if err != nil {
-			return nil, err
+	list, err := s.list(ctx, s.db, Projects+string(name)+"/", Shared, Services) // one query: a deployment asks several times
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range list {
+		if size += len(e.Key) + len(e.Value); size > maxSeen {
+			return nil, fault.New(fault.Refused, "kv", "the keys that %s sees are longer than %d bytes", name, maxSeen).WithHint("corpus-git kv list")
 		}
-		for _, e := range list {
-			if size += len(e.Key) + len(e.Value); size > maxSeen {
-				return nil, fault.New(fault.Refused, "kv", "the keys that %s sees are longer than %d bytes", name, maxSeen).WithHint("corpus-git kv list")
-			}
-			out[e.Key] = e.Value
-		}
+		out[e.Key] = e.Value
 	}
 	return out, s.facts(ctx, nodes, out)
 }

@@ -280,8 +280,15 @@ func (s *Store) List(ctx context.Context, prefix string) ([]Entry, error) {
 	return s.list(ctx, s.db, prefix)
 }
 
-func (s *Store) list(ctx context.Context, q querier, prefix string) ([]Entry, error) {
-	rows, err := q.QueryContext(ctx, `SELECT `+columns+` FROM kv WHERE deleted = 0 AND (expires = 0 OR expires > ?) AND key >= ? AND key < ? ORDER BY key`, s.now().UnixNano(), prefix, prefix+"\x7f") // keys are ASCII
+// list is List for keys that begin with any of some prefixes, of which none is the beginning of another.
+func (s *Store) list(ctx context.Context, q querier, prefixes ...string) ([]Entry, error) {
+	now, each := s.now().UnixNano(), make([]string, len(prefixes))
+	var args []any
+	for i, prefix := range prefixes { // with OR, SQLite would read the whole table
+		each[i] = `SELECT ` + columns + ` FROM kv WHERE deleted = 0 AND (expires = 0 OR expires > ?) AND key >= ? AND key < ?`
+		args = append(args, now, prefix, prefix+"\x7f") // keys are ASCII
+	}
+	rows, err := q.QueryContext(ctx, strings.Join(each, ` UNION ALL `)+` ORDER BY key`, args...)
 	if err != nil {
 		return nil, err
 	}

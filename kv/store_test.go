@@ -28,7 +28,7 @@ func (c *clock) add(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-func open(t *testing.T, path string, c *clock) *kv.Store {
+func open(t testing.TB, path string, c *clock) *kv.Store {
 	t.Helper()
 	d, err := db.Open(t.Context(), path)
 	require.NoError(t, err)
@@ -316,4 +316,13 @@ func TestRestored(t *testing.T) {
 	require.NoFileExists(t, older)
 	require.NoError(t, os.WriteFile(older, nil, 0o600))
 	require.NoError(t, kv.Restored(ctx, older), "of a release without keys")
+}
+
+// BenchmarkVisible reads the keys of a project, which a deployment does a few times.
+func BenchmarkVisible(b *testing.B) {
+	s := open(b, filepath.Join(b.TempDir(), "x.db"), &clock{at: time.Unix(1000, 0)})
+	for b.Loop() {
+		_, err := s.Visible(b.Context(), "app")
+		require.NoError(b, err)
+	}
 }
