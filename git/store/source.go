@@ -29,6 +29,7 @@ type source struct {
 	mu    sync.Mutex // of rescan
 	mtime time.Time
 	seen  time.Time
+	dates map[*pack.Pack]time.Time // of the open packs, when they were opened
 }
 
 // settled is the age from which a folder's modification time proves that nothing was added after it.
@@ -65,31 +66,42 @@ func (s *source) rescan() error {
 	for _, p := range *s.packs.Load() {
 		have[p.Path()] = p
 	}
+	names := make(map[string]bool, len(list))
+	for _, e := range list {
+		names[e.Name()] = true
+	}
 	type dated struct {
 		p *pack.Pack
 		t time.Time
 	}
 	var next []dated
+	dates := make(map[*pack.Pack]time.Time, len(list)/2)
 	for _, e := range list {
 		base, ok := strings.CutSuffix(e.Name(), ".idx")
 		if !ok || !strings.HasPrefix(base, "pack-") {
 			continue
 		}
-		path := filepath.Join(dir, base+".pack")
-		st, err := os.Stat(path)
-		if err != nil {
+		if !names[base+".pack"] {
 			continue // an index without its pack, which git skips too
 		}
+		path := filepath.Join(dir, base+".pack")
 		p := have[path]
-		if p == nil {
+		date := s.dates[p]
+		if p == nil { // looking at each one that is open already would take longer than a small push has
+			st, err := os.Stat(path)
+			if err != nil {
+				continue
+			}
 			if p, err = pack.Open(path, s.cache); err != nil {
 				if errors.Is(err, fs.ErrNotExist) {
 					continue
 				}
 				return err
 			}
+			date = st.ModTime()
 		}
-		next = append(next, dated{p, st.ModTime()})
+		dates[p] = date
+		next = append(next, dated{p, date})
 	}
 	// Newest first: recently pushed objects are read most.
 	slices.SortStableFunc(next, func(a, b dated) int { return b.t.Compare(a.t) })
@@ -97,7 +109,7 @@ func (s *source) rescan() error {
 	for i, d := range next {
 		packs[i] = d.p
 	}
-	s.mtime, s.seen = st.ModTime(), now
+	s.mtime, s.seen, s.dates = st.ModTime(), now, dates
 	s.replace(packs)
 	return nil
 }
