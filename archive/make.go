@@ -140,6 +140,9 @@ type making struct {
 	// asked is when Make was called, begun when the look at the trees began.
 	asked, begun time.Time
 	req          MakeRequest
+	// all are the archives that there are; listed is why they are not known.
+	all    []Archive
+	listed error
 	// Results of build: the record and the scan of the live trees.
 	rec  Record
 	snap *tree.Snapshot
@@ -159,7 +162,11 @@ func (m *making) build(ctx context.Context) error {
 	var from base
 	var taken, release func()
 	var loading sync.WaitGroup
-	loading.Go(func() { ref = s.reference() })
+	loading.Go(func() {
+		if m.all, m.listed = s.List(); m.listed == nil {
+			ref = s.referenceIn(m.all)
+		}
+	})
 	loading.Go(func() { from, taken, release = s.lockBase() })
 	t, begun, err := m.scan(ctx, src)
 	loading.Wait()
@@ -352,12 +359,11 @@ func count(entries []tree.Entry) Sizes {
 // record describes the archive of a manifest, except how it was made.
 func (m *making) record(man *tree.Manifest) (Record, error) {
 	rec := Record{Schema: Schema, Seq: 1, Facts: m.req.Facts, Trees: []string{}, Sizes: count(man.Entries)}
-	all, err := m.s.List()
-	if err != nil {
-		return rec, err
+	if m.listed != nil {
+		return rec, m.listed
 	}
-	if len(all) > 0 {
-		rec.Seq = all[0].Seq + 1
+	if len(m.all) > 0 {
+		rec.Seq = m.all[0].Seq + 1
 	}
 	for _, n := range trees() {
 		if i := man.Find(n); i != nil {

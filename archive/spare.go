@@ -299,6 +299,11 @@ func (s *Store) reference() *tree.Reference {
 	if err != nil {
 		return nil // a full copy needs no reference
 	}
+	return s.referenceIn(all)
+}
+
+// referenceIn is reference of a list of archives.
+func (s *Store) referenceIn(all []Archive) *tree.Reference {
 	for _, a := range all {
 		m, err := s.recentManifest(a.Path)
 		if err != nil {
