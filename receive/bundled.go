@@ -165,10 +165,10 @@ func (r *Repository) TakenRecipes() ([]project.Commit, error) {
 	return commitsOf(came), err
 }
 
-// TakeRecipes stores a pack of the parts brought, nil for none, and calls record when all of the parts named are stored: KeepRecipes releases none of them
+// TakeRecipes stores a pack of the parts brought, nil for none, and calls record when all of the parts named, which have names for people, are stored: KeepRecipes releases none of them
 // between, if record records that they are needed. A part that is neither stored nor brought is fault.Refused, and nothing of the pack is kept then, nor if it is damaged. It
 // is durable on return, as record is.
-func (r *Repository) TakeRecipes(ctx context.Context, in io.Reader, limits pack.Limits, named, brought []project.Commit, complete, record func() error) error {
+func (r *Repository) TakeRecipes(ctx context.Context, in io.Reader, limits pack.Limits, named map[project.Commit]string, brought []project.Commit, complete, record func() error) error {
 	defer r.receiving(recipeRepos)() // before the repository is used: maintenance has it when it waits for this
 	return r.change(ctx, func(*opened) error {
 		dir, err := filepath.Abs(r.recipesDir())
@@ -177,14 +177,14 @@ func (r *Repository) TakeRecipes(ctx context.Context, in io.Reader, limits pack.
 		}
 		finish := func(publish func() error) error {
 			defer r.HoldRecipes()()
-			for _, c := range named {
+			for c, name := range named {
 				if slices.Contains(brought, c) {
 					continue
 				}
 				if ok, err := submodule.Has(dir, hashOf(c)); err != nil {
 					return err
 				} else if !ok {
-					return fault.New(fault.Refused, "", "the bundle names the recipe %s, which it does not bring, and which is not stored here", c.Short()).WithHint("make or send it again")
+					return fault.New(fault.Refused, "", "the bundle does not bring the recipe %s, and it is not stored here", name)
 				}
 			}
 			if err := publish(); err != nil {

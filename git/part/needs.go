@@ -19,7 +19,7 @@ func Needed(ctx context.Context, objs store.Reader, of plumbing.Hash, folder str
 	if err != nil {
 		return nil, err
 	}
-	n := &needs{ctx: ctx, objs: objs, whole: map[string]bool{}, some: map[string]bool{}, folders: map[string]bool{}}
+	n := &needs{ctx: ctx, objs: objs, whole: map[string]bool{}, some: map[string]bool{}, folders: map[string]bool{}, known: map[plumbing.Hash]map[string]tree.Item{}}
 	if err := n.follow([]place{{"", tree.Item{Mode: object.ModeTree, Hash: c.Tree}}}, folder); err != nil {
 		return nil, err
 	}
@@ -41,6 +41,24 @@ type needs struct {
 	objs store.Reader
 	// whole are the paths that are included with all below them, some their parents, folders those that a link leads through.
 	whole, some, folders map[string]bool
+	// known are the entries of the folders that links lead through, each read once: there may be as many links as entries.
+	known map[plumbing.Hash]map[string]tree.Item
+}
+
+// entry returns an entry of a folder; ok is false if it has none of that name.
+func (n *needs) entry(of plumbing.Hash, name string) (i tree.Item, ok bool, err error) {
+	if n.known[of] == nil {
+		items, err := tree.Read(n.objs, of)
+		if err != nil {
+			return i, false, err
+		}
+		n.known[of] = make(map[string]tree.Item, len(items))
+		for _, i := range items {
+			n.known[of][i.Name] = i
+		}
+	}
+	i, ok = n.known[of][name]
+	return i, ok, nil
 }
 
 // place is an entry on the way from the top.
@@ -93,20 +111,13 @@ func (n *needs) follow(stack []place, target string) error {
 		if here.Mode != object.ModeTree {
 			return nil
 		}
-		items, err := tree.Read(n.objs, here.Hash)
-		if err != nil {
+		item, ok, err := n.entry(here.Hash, elem)
+		if err != nil || !ok {
 			return err
 		}
-		next := place{path: path.Join(here.path, elem)}
-		for _, i := range items {
-			if i.Name == elem {
-				next.Item = i
-			}
-		}
-		switch {
-		case next.Name == "":
-			return nil
-		case next.Mode == object.ModeSymlink:
+		next := place{path.Join(here.path, elem), item}
+		switch next.Mode {
+		case object.ModeSymlink:
 			if links++; links > maxLinks {
 				return nil
 			}

@@ -142,7 +142,7 @@ func add(list []receive.RecipeOf, of receive.RecipeOf) []receive.RecipeOf {
 // TakeRecipes implements bundle.Repository.
 func (r Repository) TakeRecipes(ctx context.Context, in io.Reader, of project.Commit, recipes []bundle.Recipe, brought []project.Commit, complete func() error) error {
 	rel := extends.Release{Pins: map[string]project.Commit{}, Parts: map[project.Commit]project.Commit{}}
-	var named []project.Commit
+	named := map[project.Commit]string{}
 	for i, x := range recipes {
 		p := extends.Parent{Name: x.Project, URL: x.URL, Rev: x.Ref}
 		if got, err := extends.ParseEntry(p.String()); err != nil || got != p {
@@ -152,7 +152,7 @@ func (r Repository) TakeRecipes(ctx context.Context, in io.Reader, of project.Co
 			return fault.New(fault.Refused, "", "the bundle's manifest: the recipe %s has two forms of %s", x, x.Commit.Short())
 		}
 		rel.Pins[p.String()], rel.Parts[x.Commit] = x.Commit, x.Part
-		named = append(named, x.Part)
+		named[x.Part] = x.String()
 	}
 	if err := r.Pins.Agrees(of, rel.Pins); err != nil {
 		return err

@@ -284,7 +284,7 @@ func TestTakeRefuses(t *testing.T) {
 		limit int64
 		bad   string
 	}{
-		"no pack of it": {bad: "names the recipe", data: func() []byte {
+		"no pack of it": {bad: "does not bring the recipe base@main, and it is not stored here", data: func() []byte {
 			out := resigned(t, data, func(m *bundle.Manifest) { m.Packs = m.Packs[:1] })
 			return out[:len(out)-int(good.Packs[1].Bytes)]
 		}()},
@@ -384,7 +384,7 @@ func TestKeptWhileNeeded(t *testing.T) {
 			code := r.Manifest.Packs[0]
 			at := bytes.Index(data, []byte("PACK")) + int(code.Bytes)
 			parts := bundle.Parted(r.Manifest.Release.Recipes)
-			err = node.open("app").Repository.TakeRecipes(t.Context(), bytes.NewReader(data[at:]), pack.Limits{}, parts, parts, nil, func() error { return io.ErrUnexpectedEOF })
+			err = node.open("app").Repository.TakeRecipes(t.Context(), bytes.NewReader(data[at:]), pack.Limits{}, map[project.Commit]string{parts[0]: "base"}, parts, nil, func() error { return io.ErrUnexpectedEOF })
 			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 			unneeded = parts
 			continue
