@@ -9,6 +9,8 @@ import (
 	"errors"
 	"path"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"corpus-git/archive/tree"
@@ -29,7 +31,7 @@ type Request struct {
 	Trees   []string
 	Workers int
 	Now     func() time.Time
-	// Known returns the names that the newest archive knows, nil if they are not in memory; it may be nil.
+	// Known returns the names that the newest archive knows, nil if they are not in memory. It is called while the scan has begun, and may be nil.
 	Known func() *tree.Known
 }
 
@@ -70,11 +72,13 @@ func (l *Look) look(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { _ = src.Close() }() // opened for reading
-	var known *tree.Known
+	var known atomic.Pointer[tree.Known]
+	var finding sync.WaitGroup
+	defer finding.Wait()
 	if l.req.Known != nil {
-		known = l.req.Known()
+		finding.Go(func() { known.Store(l.req.Known()) }) // the folders until then are listed
 	}
-	l.found, err = tree.ScanKnown(ctx, src, l.req.Trees, l.req.Workers, known)
+	l.found, err = tree.ScanKnown(ctx, src, l.req.Trees, l.req.Workers, known.Load)
 	return err
 }
 

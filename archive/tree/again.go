@@ -28,7 +28,7 @@ func (t *Scanned) Again(ctx context.Context, d vfs.Dir, paths []string, workers 
 			return nil, false, err
 		}
 	}
-	sc := &scanner{root: d, pool: NewPool(ctx)}
+	sc := &scanner{root: d, pool: NewPool(ctx), known: noneKnown}
 	for _, top := range a.tops {
 		sc.pool.addAt(top.self.Live.Ino, func() error { return sc.dir(top) })
 	}

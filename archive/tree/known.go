@@ -76,11 +76,13 @@ func (k *Known) of(self *Entry) (names []int32, ok bool) {
 	return c.names, same
 }
 
-// ScanKnown is Scan that does not list the folders whose names are known. A folder that is replaced by another one during the scan may be described with the names
-// of the old one: the caller must know what changes from before the scan, and look at that again.
-func ScanKnown(ctx context.Context, d vfs.Dir, names []string, workers int, known *Known) (*Scanned, error) {
+// ScanKnown is Scan that does not list the folders whose names are known. known is called for each folder, by several goroutines; it may return nil. A folder
+// that is replaced by another one during the scan may be described with the names of the old one: the caller must know what changes from before the scan, and look at that again.
+func ScanKnown(ctx context.Context, d vfs.Dir, names []string, workers int, known func() *Known) (*Scanned, error) {
 	return scan(ctx, d, names, workers, known)
 }
+
+func noneKnown() *Known { return nil }
 
 // look describes the content of one open folder.
 func (k *Known) look(d vfs.Dir, self *Entry) (found []Entry, vanished int, err error) {

@@ -68,7 +68,7 @@ func TestKnownNames(t *testing.T) {
 	require.NoError(t, os.Symlink("f2", at("c/link")))
 	require.NoError(t, os.Rename(at("d"), at("a/moved")))
 	all := &listed{}
-	got, err := tree.ScanKnown(context.Background(), listing{src, ".", all}, []string{"project", "pillar"}, 2, known)
+	got, err := tree.ScanKnown(context.Background(), listing{src, ".", all}, []string{"project", "pillar"}, 2, func() *tree.Known { return known })
 	require.NoError(t, err)
 	want, err := tree.Scan(context.Background(), src, []string{"project"}, 2)
 	require.NoError(t, err)

@@ -66,10 +66,10 @@ const (
 // Scan lists named folders below d and everything in them, in parallel, following no link. A named folder that does not exist is not an
 // error. Entries that vanish during the scan are counted and skipped.
 func Scan(ctx context.Context, d vfs.Dir, names []string, workers int) (*Scanned, error) {
-	return scan(ctx, d, names, workers, nil)
+	return scan(ctx, d, names, workers, noneKnown)
 }
 
-func scan(ctx context.Context, d vfs.Dir, names []string, workers int, known *Known) (*Scanned, error) {
+func scan(ctx context.Context, d vfs.Dir, names []string, workers int, known func() *Known) (*Scanned, error) {
 	sc := &scanner{root: d, pool: NewPool(ctx), known: known}
 	var tops []*folder
 	for _, n := range names {
@@ -115,7 +115,7 @@ func (sc *scanner) run(tops []*folder, workers int) (*Scanned, error) {
 type scanner struct {
 	root     vfs.Dir
 	pool     *Pool
-	known    *Known // may be nil
+	known    func() *Known
 	count    atomic.Int64
 	vanished atomic.Int64
 }
@@ -192,7 +192,7 @@ func (sc *scanner) dir(n *folder) error {
 		return err
 	}
 	var vanished int
-	n.in, vanished, err = sc.known.look(d, &n.self)
+	n.in, vanished, err = sc.known().look(d, &n.self)
 	if cerr := d.Close(); err == nil {
 		err = cerr
 	}
