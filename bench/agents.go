@@ -291,6 +291,12 @@ func (*simulated) Converge(context.Context, remote.ConvergeRequest) (project.Res
 	return project.Result{}, errSimulated
 }
 
+// Untrust implements remote.Handler.
+func (*simulated) Untrust(context.Context, string) error { return nil }
+
+// Keys implements remote.Handler.
+func (*simulated) Keys(context.Context, bundle.Succession) error { return errSimulated }
+
 // Plan implements remote.Handler.
 func (*simulated) Plan(context.Context, remote.PlanRequest) (remote.Planned, error) {
 	return remote.Planned{}, errSimulated

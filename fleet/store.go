@@ -37,6 +37,8 @@ type Node struct {
 	Seen    time.Time         `json:"seen,omitzero"`
 	// HostKeys are the public keys of its own ssh server, which it reported over an authenticated connection.
 	HostKeys []string `json:"host_keys,omitempty"`
+	// HubKeys are the fingerprints of the keys by which its agent knows the hub; none for a node that is reached by ssh, and for an agent of an older release.
+	HubKeys []string `json:"hub_keys,omitempty"`
 }
 
 // dialsIn replaces the destination of ssh, which can't begin with a colon.
@@ -102,7 +104,7 @@ func scanNode(row interface{ Scan(to ...any) error }) (n Node, err error) {
 	if err := errors.Join(json.Unmarshal([]byte(options), &n.Options), json.Unmarshal([]byte(said), &s)); err != nil {
 		return n, err
 	}
-	n.Release, n.Facts, n.Seen, n.HostKeys = s.Release, s.Facts, s.Seen, s.HostKeys
+	n.Release, n.Facts, n.Seen, n.HostKeys, n.HubKeys = s.Release, s.Facts, s.Seen, s.HostKeys, s.HubKeys
 	if n.Target == dialsIn {
 		n.Agent, n.Target = true, ""
 	}
@@ -134,6 +136,7 @@ type NodeReport struct {
 	Release  string            `json:"release,omitempty"`
 	Facts    map[string]string `json:"facts,omitempty"`
 	HostKeys []string          `json:"host_keys,omitempty"`
+	HubKeys  []string          `json:"hub_keys,omitempty"`
 	Seen     time.Time         `json:"seen,omitzero"`
 }
 

@@ -71,6 +71,9 @@ func (s State) Rollout(id string) string { return filepath.Join(string(s), "roll
 // BundleSigners returns the file of the keys whose bundles are deployed here, in the format of authorized_keys.
 func (s State) BundleSigners() string { return filepath.Join(string(s), "bundle_signers") }
 
+// RetiredHostKeys returns the file of the public host keys that were replaced.
+func (s State) RetiredHostKeys() string { return filepath.Join(string(s), "retired_host_keys") }
+
 // HostKeyECDSA returns the server's ECDSA host key, for clients that don't know ed25519.
 func (s State) HostKeyECDSA() string { return filepath.Join(string(s), "ssh_host_ecdsa_key") }
 

@@ -37,6 +37,8 @@ type Node struct {
 	Program string
 	// Root is the root there, "" for the program's default.
 	Root string
+	// Untrust are the public keys that this machine had before, lines as in authorized_keys: their bundles are not accepted there any more.
+	Untrust []string
 	// Project is whose commits there are asked for at the beginning of a session: the answer comes with that of the key. "" asks when a bundle is sent.
 	Project project.Name
 
@@ -98,12 +100,12 @@ func (n *Node) connect(ctx context.Context) (sent int64, err error) {
 		return sent, nil
 	}
 	if n.Project == "" {
-		_, err = n.ask(ctx, Request{Trust: n.key})
+		_, err = n.ask(ctx, Request{Trust: n.key, Untrust: n.Untrust})
 		return sent, err
 	}
 	// Two requests at once: the machine reads one after the other.
 	none := func(Frame) error { return nil }
-	_, trusted := n.follow(ctx, []Request{{Trust: n.key}, {Tips: n.Project}}, nil, none)
+	_, trusted := n.follow(ctx, []Request{{Trust: n.key, Untrust: n.Untrust}, {Tips: n.Project}}, nil, none)
 	if n.conn == nil {
 		return sent, trusted
 	}
@@ -302,6 +304,18 @@ func (n *Node) Upgrade(ctx context.Context, write func(context.Context, io.Write
 		}
 	}
 	_, err := n.follow(ctx, []Request{{Upgrade: true}}, write, func(Frame) error { return nil })
+	return err
+}
+
+// Keys tells an agent in the session which key this machine has, and which one will replace it. Hello says what it knows then. ErrNotAsked is that of a machine of an older release.
+func (n *Node) Keys(ctx context.Context, s bundle.Succession) error {
+	f, err := n.ask(ctx, Request{Keys: &s})
+	if f.Error != nil && f.Error.Text == unknownRequest {
+		return ErrNotAsked
+	}
+	if err == nil && f.Hello != nil {
+		n.Hello = *f.Hello
+	}
 	return err
 }
 

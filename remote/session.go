@@ -23,6 +23,10 @@ import (
 type Request struct {
 	// Trust is a public key whose bundles are to be deployed, as bundle.Signers.Trust takes it.
 	Trust string `json:"trust,omitempty"`
+	// Untrust are public keys whose bundles are not to be deployed any more, in a request with Trust. A machine of an older release ignores them.
+	Untrust []string `json:"untrust,omitempty"`
+	// Keys says which key the hub has, and which one will replace it, to an agent that dials in. A machine of an older release refuses it.
+	Keys *bundle.Succession `json:"keys,omitempty"`
 	// Hello requests the greeting again: what the machine says of itself may have changed since the session began. A machine of an older release refuses it.
 	Hello bool `json:"hello,omitempty"`
 	// Tips requests the commits of a project.
@@ -100,6 +104,8 @@ type Hello struct {
 	Process string `json:"process,omitempty"`
 	// Facts are grains of the machine, as text.
 	Facts map[string]string `json:"facts,omitempty"`
+	// HubKeys are the fingerprints of the keys by which an agent that dials in knows its hub: the present one, then the next one.
+	HubKeys []string `json:"hub_keys,omitempty"`
 	// New: nothing was ever deployed there, and the session ends, as it was to change nothing.
 	New bool `json:"new,omitempty"`
 	// HostKeys are the public keys of the machine's own ssh server, lines as in authorized_keys.
@@ -142,6 +148,10 @@ const maxRequest = 64 << 10
 // Handler responds to the requests of a session.
 type Handler interface {
 	Trust(ctx context.Context, key string) error
+	// Untrust forgets a key; one that is not trusted is not an error.
+	Untrust(ctx context.Context, key string) error
+	// Keys keeps by which keys the hub is known from now on.
+	Keys(ctx context.Context, s bundle.Succession) error
 	Tips(ctx context.Context, name project.Name) (bundle.Tips, error)
 	// Apply reads the bundle that in begins with, and no further. It passes on the events and the result, which a bundle that is only
 	// stored does not have.
@@ -184,6 +194,16 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, hello func() Hello,
 		switch {
 		case q.Trust != "":
 			err = h.Trust(ctx, q.Trust)
+			for _, key := range q.Untrust {
+				if err == nil {
+					err = h.Untrust(ctx, key)
+				}
+			}
+		case q.Keys != nil:
+			if err = h.Keys(ctx, *q.Keys); err == nil {
+				now := hello()
+				last.Hello = &now
+			}
 		case q.Hello:
 			now := hello()
 			last.Hello = &now

@@ -33,6 +33,16 @@ func (a *answers) Plan(_ context.Context, q remote.PlanRequest) (remote.Planned,
 	return remote.Planned{Live: q.Live, Note: "first"}, nil
 }
 
+func (a *answers) Untrust(_ context.Context, key string) error {
+	a.asked = append(a.asked, "untrust "+key)
+	return nil
+}
+
+func (a *answers) Keys(_ context.Context, s bundle.Succession) error {
+	a.asked = append(a.asked, "keys "+s.Current)
+	return nil
+}
+
 func (a *answers) Check(_ context.Context, name project.Name) (project.Result, error) {
 	a.asked = append(a.asked, "check "+string(name))
 	return project.Result{State: project.Done}, nil
@@ -86,15 +96,17 @@ func TestServe(t *testing.T) {
 			in:    `{"cancel":{"project":"app","deployment":"1"}}` + "\n" + `{"check":"app"}` + "\n",
 			asked: []string{"cancel app 1", "check app"}, out: "hello done result+done",
 		},
-		"a plan":                {in: `{"plan":{"project":"app"}}` + "\n", asked: []string{"plan app"}, out: "hello planned+done"},
-		"the greeting again":    {in: `{"hello":true}` + "\n", out: "hello hello+done"},
-		"a program":             {in: `{"upgrade":true}` + "\nP\n" + `{"tips":"b"}` + "\n", asked: []string{"upgrade P", "tips b"}, out: "hello done tips+done"},
-		"an error is an answer": {in: `{"trust":"bad"}` + "\n" + `{"tips":"a"}` + "\n", asked: []string{"trust bad", "tips a"}, out: "hello error+done tips+done"},
-		"a bundle that is cut":  {in: `{"apply":{}}` + "\nB", out: "hello error+done"},
-		"no request":            {in: "x\n", out: "hello", err: "a request: "},
-		"unknown":               {in: "{}\n", out: "hello error+done"},
-		"endless":               {in: strings.Repeat("x", 1<<20), out: "hello", err: "longer than 65536 bytes"},
-		"cut":                   {in: `{"tips"`, out: "hello", err: "is cut off"},
+		"keys that are not trusted any more": {in: `{"trust":"k","untrust":["o","p"]}` + "\n" + `{"trust":"bad","untrust":["q"]}` + "\n", asked: []string{"trust k", "untrust o", "untrust p", "trust bad"}, out: "hello done error+done"},
+		"the keys of the hub":                {in: `{"keys":{"current":"k"}}` + "\n", asked: []string{"keys k"}, out: "hello hello+done"},
+		"a plan":                             {in: `{"plan":{"project":"app"}}` + "\n", asked: []string{"plan app"}, out: "hello planned+done"},
+		"the greeting again":                 {in: `{"hello":true}` + "\n", out: "hello hello+done"},
+		"a program":                          {in: `{"upgrade":true}` + "\nP\n" + `{"tips":"b"}` + "\n", asked: []string{"upgrade P", "tips b"}, out: "hello done tips+done"},
+		"an error is an answer":              {in: `{"trust":"bad"}` + "\n" + `{"tips":"a"}` + "\n", asked: []string{"trust bad", "tips a"}, out: "hello error+done tips+done"},
+		"a bundle that is cut":               {in: `{"apply":{}}` + "\nB", out: "hello error+done"},
+		"no request":                         {in: "x\n", out: "hello", err: "a request: "},
+		"unknown":                            {in: "{}\n", out: "hello error+done"},
+		"endless":                            {in: strings.Repeat("x", 1<<20), out: "hello", err: "longer than 65536 bytes"},
+		"cut":                                {in: `{"tips"`, out: "hello", err: "is cut off"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &answers{}

@@ -35,7 +35,7 @@ func (a *Agent) accept(ctx context.Context, c *ssh.Client, opened <-chan ssh.New
 			})
 		}
 	})
-	if _, err := callHub(c, ctx.Done(), "node attach "+a.Hub.Node+" --accept", nil); err != nil {
+	if _, err := callHub(c, ctx.Done(), "node attach "+a.hub().Node+" --accept", nil); err != nil {
 		_ = c.Close()
 		var refused *ssh.ExitError
 		if errors.As(err, &refused) {

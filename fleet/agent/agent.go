@@ -28,6 +28,8 @@ type Hub struct {
 	Address string `json:"address"`
 	HostKey string `json:"host_key"`
 	Node    string `json:"node"`
+	// Next is the key that will replace HostKey, which the hub has announced; "" if none was.
+	Next string `json:"next_host_key,omitempty"`
 	// Others are the addresses of further hubs with the same state and the same key; the hub tells them.
 	Others []string `json:"others,omitempty"`
 	// NATS is the hub's NATS server; nil where the agent connects by ssh.
@@ -49,10 +51,15 @@ type Agent struct {
 	// Learned makes durable what the hub says of where it is reached; it may be nil.
 	Learned func(Hub) error
 
-	mu   sync.Mutex
-	conn *ssh.Client
-	gone <-chan struct{} // closed when conn has ended
-	nats *nats.Conn
+	// Replaced is called when the hub has another key than old from now on, after that is durable; it may be nil.
+	Replaced func(old string) error
+
+	// learning is held while Hub changes, and taken before mu.
+	learning sync.Mutex
+	mu       sync.Mutex
+	conn     *ssh.Client
+	gone     <-chan struct{} // closed when conn has ended
+	nats     *nats.Conn
 
 	// unfit are the addresses of hubs that respond, and did not take this agent, in a row: others are tried first. Run alone uses it.
 	unfit []string
@@ -72,16 +79,20 @@ const (
 
 // dialAny connects to the first of the hubs that responds, of those in not only if all are.
 func (a *Agent) dialAny(ctx context.Context, not []string) (c *ssh.Client, at string, err error) {
-	all := append([]string{a.Hub.Address}, a.Hub.Others...)
+	all := append([]string{a.hub().Address}, a.hub().Others...)
 	left := slices.DeleteFunc(slices.Clone(all), func(at string) bool { return slices.Contains(not, at) })
 	if len(left) == 0 {
 		left = all
 	}
 	for _, at := range left {
-		hub := a.Hub
+		hub := a.hub()
 		hub.Address = at
 		var one error
-		if c, one = Dial(ctx, hub, a.Key); one == nil {
+		var by string
+		if c, by, one = dial(ctx, hub, a.Key); one == nil {
+			if err := a.proven(by); err != nil {
+				return nil, "", errors.Join(err, c.Close())
+			}
 			a.Log.Info().Str("hub", at).Str("node", hub.Node).Msg("connected to the hub")
 			return c, at, nil
 		}
@@ -93,33 +104,52 @@ func (a *Agent) dialAny(ctx context.Context, not []string) (c *ssh.Client, at st
 	return nil, "", err
 }
 
-// Dial connects to the ssh server of a hub; only the hub's key is accepted. An error is fault.Busy if the hub does not respond, or ends the connection without
+// Dial connects to the ssh server of a hub; only the hub's keys are accepted. An error is fault.Busy if the hub does not respond, or ends the connection without
 // a word, fault.Refused if it has another key, or does not know this one.
 func Dial(ctx context.Context, hub Hub, key ssh.Signer) (*ssh.Client, error) {
-	want, _, _, _, err := ssh.ParseAuthorizedKey([]byte(hub.HostKey))
+	c, _, err := dial(ctx, hub, key)
+	return c, err
+}
+
+// dial is Dial, and returns the line of hub with which the hub has proven itself.
+func dial(ctx context.Context, hub Hub, key ssh.Signer) (_ *ssh.Client, by string, err error) {
+	want, err := hub.keys()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
+	var other ssh.PublicKey
 	cfg := &ssh.ClientConfig{
-		User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(key)}, HostKeyCallback: ssh.FixedHostKey(want),
-		HostKeyAlgorithms: []string{want.Type()}, Timeout: dialLimit,
+		User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(key)}, HostKeyAlgorithms: []string{want[0].key.Type()}, Timeout: dialLimit,
+		HostKeyCallback: func(_ string, _ net.Addr, has ssh.PublicKey) error {
+			for _, k := range want {
+				if bytes.Equal(k.key.Marshal(), has.Marshal()) {
+					by = k.line
+					return nil
+				}
+			}
+			other = has
+			return errors.New("ssh: host key mismatch")
+		},
 	}
 	nc, err := (&net.Dialer{Timeout: dialLimit}).DialContext(ctx, "tcp", hub.Address)
 	if err != nil {
-		return nil, fault.New(fault.Busy, "", "the hub is not reached: %w", err)
+		return nil, "", fault.New(fault.Busy, "", "the hub is not reached: %w", err)
 	}
 	late := time.AfterFunc(dialLimit, func() { _ = nc.Close() })
 	defer late.Stop()
 	c, chans, reqs, err := ssh.NewClientConn(nc, hub.Address, cfg)
 	if err != nil {
 		_ = nc.Close()
+		if other != nil {
+			return nil, "", hub.replaced(want[0].key, other)
+		}
 		kind := fault.Refused
 		if network := (net.Error)(nil); errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
 			kind = fault.Busy
 		}
-		return nil, fault.New(kind, "", "the hub %s: %w", hub.Address, err)
+		return nil, "", fault.New(kind, "", "the hub %s: %w", hub.Address, err)
 	}
-	return ssh.NewClient(c, chans, reqs), nil
+	return ssh.NewClient(c, chans, reqs), by, nil
 }
 
 // Join exchanges a token for the agent's own key at the hub. It returns the first of keys with which the token has joined: if it had joined with one of them before,
@@ -167,9 +197,9 @@ func firstLine(said string, err error) string {
 
 // Run keeps the connections until ctx ends.
 func (a *Agent) Run(ctx context.Context) {
-	wait, connect, at := again, a.connect, a.Hub.Address
-	if a.Hub.NATS != nil {
-		connect, at = a.connectNATS, a.Hub.NATS.URL
+	wait, connect, at := again, a.connect, a.hub().Address
+	if a.hub().NATS != nil {
+		connect, at = a.connectNATS, a.hub().NATS.URL
 	}
 	for ctx.Err() == nil {
 		connected, err := connect(ctx)
@@ -179,7 +209,11 @@ func (a *Agent) Run(ctx context.Context) {
 		if connected && fault.KindOf(err) != fault.Refused {
 			wait = again
 		}
-		a.Log.Warn().Err(err).Str("hub", at).Stringer("again", wait).Msg("connection to the hub lost")
+		warn := a.Log.Warn().Err(err)
+		if hint := fault.HintOf(err); hint != "" {
+			warn = warn.Str("hint", hint)
+		}
+		warn.Str("hub", at).Stringer("again", wait).Msg("connection to the hub lost")
 		select {
 		case <-time.After(wait/2 + rand.N(wait/2)): // not all agents of a hub at once
 		case <-ctx.Done():
@@ -289,13 +323,13 @@ func session(c *ssh.Client, gone <-chan struct{}) (*ssh.Session, error) {
 
 // publish tells the hub about this machine; accept reports that the hub opens streams by itself. A hub of an older release does not accept it.
 func (a *Agent) publish(c *ssh.Client, gone <-chan struct{}) (accept bool, err error) {
-	answer, err := callHub(c, gone, "node publish "+a.Hub.Node, a.Hello())
+	answer, err := callHub(c, gone, "node publish "+a.hub().Node, a.Hello())
 	var refused *ssh.ExitError
 	switch {
 	case errors.As(err, &refused) && refused.ExitStatus() == fault.Busy.ExitCode():
 		return false, fault.New(fault.Busy, "", "%w", err)
 	case errors.As(err, &refused):
-		a.Log.Warn().Str("hub", a.Hub.Address).Err(err).Msg("the hub does not take what this machine says of itself")
+		a.Log.Warn().Str("hub", a.hub().Address).Err(err).Msg("the hub does not take what this machine says of itself")
 	case err != nil:
 		return false, err
 	default:
@@ -337,13 +371,6 @@ type Published struct {
 // maxHubs limits how many addresses of hubs an agent keeps.
 const maxHubs = 16
 
-// set is called by Run only, which reads Hub without the lock.
-func (a *Agent) set(hub Hub) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.Hub = hub
-}
-
 // learnHubs keeps at which other addresses the hub is reached, none where it says none.
 func (a *Agent) learnHubs(hubs []string) error {
 	if a.Learned == nil || len(hubs) == 0 || len(hubs) > maxHubs {
@@ -351,19 +378,16 @@ func (a *Agent) learnHubs(hubs []string) error {
 	}
 	var others []string
 	for _, at := range hubs {
-		if _, _, err := net.SplitHostPort(at); err == nil && at != a.Hub.Address {
+		if _, _, err := net.SplitHostPort(at); err == nil && at != a.hub().Address {
 			others = append(others, at)
 		}
 	}
-	if slices.Equal(others, a.Hub.Others) {
+	if slices.Equal(others, a.hub().Others) {
 		return nil
 	}
-	hub := a.Hub
-	hub.Others = others
-	if err := a.Learned(hub); err != nil {
+	if err := a.change(func(hub *Hub) { hub.Others = others }); err != nil {
 		return err
 	}
-	a.set(hub)
 	a.Log.Info().Strs("hubs", others).Msg("the addresses of the hub have changed")
 	return nil
 }
@@ -431,7 +455,7 @@ func (a *Agent) link(ctx context.Context, c *ssh.Client, used func()) error {
 	}
 	var said bytes.Buffer
 	s.Stderr = &said
-	if err := s.Start("node attach " + a.Hub.Node); err != nil {
+	if err := s.Start("node attach " + a.hub().Node); err != nil {
 		return err
 	}
 	if err := a.Serve(ctx, &first{in, sync.OnceFunc(used)}, out); err != nil && ctx.Err() == nil {

@@ -39,7 +39,7 @@ type NATS struct {
 // dialNATS connects over NATS, with the agent's key as an NKey.
 func (a *Agent) dialNATS(closed func()) (*nats.Conn, error) {
 	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM([]byte(a.Hub.NATS.CA)) {
+	if !pool.AppendCertsFromPEM([]byte(a.hub().NATS.CA)) {
 		return nil, fault.New(fault.Refused, "", "the certificate of the NATS server's authority is not valid")
 	}
 	pub, ok := edKey(a.Key.PublicKey())
@@ -58,14 +58,14 @@ func (a *Agent) dialNATS(closed func()) (*nats.Conn, error) {
 		return s.Blob, nil
 	}
 	own := nuid.Next()
-	c, err := nats.Connect(a.Hub.NATS.URL, nats.Nkey(string(name), sign), nats.Secure(&tls.Config{MinVersion: tls.VersionTLS13, RootCAs: pool}), nats.Name(own), nats.CustomInboxPrefix(natslink.Inbox(own)), nats.NoReconnect(),
+	c, err := nats.Connect(a.hub().NATS.URL, nats.Nkey(string(name), sign), nats.Secure(&tls.Config{MinVersion: tls.VersionTLS13, RootCAs: pool}), nats.Name(own), nats.CustomInboxPrefix(natslink.Inbox(own)), nats.NoReconnect(),
 		nats.Timeout(dialLimit), nats.PingInterval(alive), nats.MaxPingsOutstanding(1), nats.ClosedHandler(func(*nats.Conn) { closed() }), nats.ReconnectBufSize(-1),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { a.Log.Warn().Err(err).Msg("NATS") }))
 	switch {
 	case errors.Is(err, nats.ErrAuthorization):
-		return nil, fault.New(fault.Refused, "", "the hub is not there, or does not know this agent's key: %s: %w", a.Hub.NATS.URL, err)
+		return nil, fault.New(fault.Refused, "", "the hub is not there, or does not know this agent's key: %s: %w", a.hub().NATS.URL, err)
 	case err != nil:
-		return nil, fault.New(fault.Busy, "", "%s is not reached: %w", a.Hub.NATS.URL, err)
+		return nil, fault.New(fault.Busy, "", "%s is not reached: %w", a.hub().NATS.URL, err)
 	}
 	return c, nil
 }
@@ -88,7 +88,7 @@ func (a *Agent) connectNATS(ctx context.Context) (connected bool, err error) {
 		return false, err
 	}
 	defer c.Close()
-	a.Log.Info().Str("hub", a.Hub.NATS.URL).Str("node", a.Hub.Node).Msg("connected to the hub over NATS")
+	a.Log.Info().Str("hub", a.hub().NATS.URL).Str("node", a.hub().Node).Msg("connected to the hub over NATS")
 	var sessions sync.WaitGroup
 	defer sessions.Wait()
 	defer end(nil)
@@ -155,7 +155,7 @@ func (a *Agent) serveNATS(ctx context.Context, s *natslink.Stream) {
 
 // publishNATS tells the hub about this machine.
 func (a *Agent) publishNATS(c *nats.Conn) error {
-	got, err := askNATS(c, []string{"node", "publish", a.Hub.Node}, a.Hello())
+	got, err := askNATS(c, []string{"node", "publish", a.hub().Node}, a.Hello())
 	if err != nil {
 		return err
 	}
@@ -167,18 +167,15 @@ func (a *Agent) publishNATS(c *nats.Conn) error {
 
 // learn keeps where the hub is reached from now on.
 func (a *Agent) learn(said NATS) error {
-	if said.URL == "" || said.CA == "" || a.Learned == nil || said == *a.Hub.NATS {
+	if said.URL == "" || said.CA == "" || a.Learned == nil || said == *a.hub().NATS {
 		return nil
 	}
 	if !x509.NewCertPool().AppendCertsFromPEM([]byte(said.CA)) {
 		return fault.New(fault.Refused, "", "the hub's answer contains no certificate")
 	}
-	hub := a.Hub
-	hub.NATS = &said
-	if err := a.Learned(hub); err != nil {
+	if err := a.change(func(hub *Hub) { hub.NATS = &said }); err != nil {
 		return err
 	}
-	a.set(hub)
 	a.Log.Info().Str("hub", said.URL).Msg("the addresses of the hub have changed")
 	return nil
 }

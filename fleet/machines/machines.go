@@ -60,14 +60,17 @@ type Fleet struct {
 	Facts func(ctx context.Context, node string, facts map[string]string) error
 	// Signer signs programs for agents.
 	Signer func() (ssh.Signer, error)
+	// Keys returns the keys of this hub; nil where it tells nobody of them.
+	Keys func() (HubKeys, error)
 	// Offer, where it is not nil, has ssh(1) find the private keys that its options name, before a node is reached with these options.
 	Offer func(options []string) error
 	Log   zerolog.Logger
 	// Started is when the server was started; zero where none runs.
 	Started time.Time
 
-	mu     sync.Mutex
-	active map[project.Name]*fleet.Rollout
+	telling sync.WaitGroup
+	mu      sync.Mutex
+	active  map[project.Name]*fleet.Rollout
 	// busy counts what is deployed to each node that has slots; freed is closed when one of them ends. held are those counted that nobody has asked for yet (Hold).
 	busy  map[string]int
 	freed chan struct{}
@@ -207,6 +210,13 @@ func (r *machines) node(ctx context.Context, n fleet.Node, of project.Name) (*re
 	}
 	out := r.reach(n)
 	out.Project = of
+	if r.Keys != nil {
+		keys, err := r.Keys()
+		if err != nil {
+			return nil, err
+		}
+		out.Untrust = keys.Retired
+	}
 	if !n.Agent {
 		if out.Release, err = r.release(); err != nil {
 			return nil, err
@@ -215,7 +225,7 @@ func (r *machines) node(ctx context.Context, n fleet.Node, of project.Name) (*re
 	if _, err := out.Open(ctx, key); err != nil {
 		return nil, err
 	}
-	if err := r.RecordReport(ctx, n.Name, fleet.NodeReport{Release: out.Hello.Release, Facts: out.Hello.Facts, HostKeys: out.Hello.HostKeys, Seen: time.Now()}); err != nil {
+	if err := r.RecordReport(ctx, n.Name, reportOf(out.Hello)); err != nil {
 		return nil, err
 	}
 	r.mu.Lock()

@@ -22,8 +22,17 @@ type recorded struct {
 }
 
 // RecordReport records a node's report, and its facts if they have changed. An unknown node is ignored. Durable on return, except for the time of a report that is the same as one within the last
-// minute.
+// minute. An agent that does not know this hub's keys is told of them afterwards.
 func (f *Fleet) RecordReport(ctx context.Context, name string, said fleet.NodeReport) error {
+	if err := f.record(ctx, name, said); err != nil {
+		return err
+	}
+	f.tellLater(name, said.HubKeys)
+	return nil
+}
+
+// record is RecordReport without the latter.
+func (f *Fleet) record(ctx context.Context, name string, said fleet.NodeReport) error {
 	timeless := said
 	timeless.Seen = time.Time{}
 	text, err := json.Marshal(timeless)

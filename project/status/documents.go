@@ -69,6 +69,24 @@ type HostKey struct {
 	KnownHosts string `json:"known_hosts"`
 }
 
+// HostKeyRotation is what host-key list --json prints.
+type HostKeyRotation struct {
+	Version int          `json:"version"`
+	Keys    []RotatedKey `json:"keys"`
+	// Since is when the next keys were made; absent if there are none.
+	Since time.Time `json:"since,omitzero"`
+	// Agents counts the nodes that dial in, Unaware are those that do not know the next key.
+	Agents  int      `json:"agents"`
+	Unaware []string `json:"unaware"`
+}
+
+// RotatedKey is a host key of the server; State is present, next or retired.
+type RotatedKey struct {
+	Type        string `json:"type"`
+	Fingerprint string `json:"fingerprint"`
+	State       string `json:"state"`
+}
+
 // HostKeys is what host-key --json prints.
 type HostKeys struct {
 	Version  int       `json:"version"`

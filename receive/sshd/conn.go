@@ -29,6 +29,7 @@ type conn struct {
 	sessions    atomic.Int32 // open sessions
 	running     atomic.Int32 // sessions that we have not closed
 	keepalive   sync.Once
+	announced   sync.Once   // see Server.announce
 	asking      sync.Mutex  // held while next, closed and gone change
 	next        *time.Timer // sends the next keepalive; nil before the first session
 	closed      bool

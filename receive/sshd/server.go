@@ -51,6 +51,7 @@ type Server struct {
 	// LoggedIn is called for every login. It may be nil.
 	LoggedIn func(access.Identity)
 
+	keys      atomic.Pointer[servedKeys] // nil: HostKeys
 	once      sync.Once
 	admission *admission
 	handlers  handlers
@@ -264,9 +265,9 @@ func (s *Server) newHandlers() handlers {
 				_ = nch.Reject(gossh.Prohibited, "forwarding is not supported")
 			},
 		},
-		// Empty, not nil: nil means the library's defaults. All global requests are answered with failure, which is what a client's
+		// Empty, not nil: nil means the library's defaults. All other global requests are answered with failure, which is what a client's
 		// keepalive expects.
-		requests:   map[string]gliderssh.RequestHandler{},
+		requests:   map[string]gliderssh.RequestHandler{hostkeysProve: s.prove},
 		subsystems: map[string]gliderssh.SubsystemHandler{},
 	}
 }
@@ -274,8 +275,9 @@ func (s *Server) newHandlers() handlers {
 // hostSigners returns the host keys for one connection, which is notified when one signs, since the client has then sent its part of the
 // key exchange.
 func (s *Server) hostSigners(c *conn) []gliderssh.Signer {
-	out := make([]gliderssh.Signer, len(s.HostKeys))
-	for i, k := range s.HostKeys {
+	keys := s.hostKeys().current
+	out := make([]gliderssh.Signer, len(keys))
+	for i, k := range keys {
 		out[i] = k
 		if m, ok := k.(gossh.MultiAlgorithmSigner); ok {
 			out[i] = hostSigner{m, c.exchanged}

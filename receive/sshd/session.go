@@ -127,6 +127,7 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 	c := st.conn
 	defer c.sessions.Add(-1)
 	c.watch(sc)
+	s.announce(sc, c)
 	ctx, cancelContext := context.WithCancel(context.Background())
 	sess := &Session{Identity: st.id, User: sc.User(), Env: map[string]string{}, Local: sc.LocalAddr().String(), peer: &peer{s, c, sc}}
 	cancel := func() {

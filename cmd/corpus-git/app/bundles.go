@@ -46,7 +46,7 @@ func (c *core) signer() (ssh.Signer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return keys[0], nil
+	return keys.Current[0], nil
 }
 
 // Take implements verbs.Bundles.

@@ -21,6 +21,7 @@ import (
 	"corpus-git/archive"
 	"corpus-git/checks/watch"
 	"corpus-git/cmd/corpus-git/changes"
+	"corpus-git/cmd/corpus-git/hostkeys"
 	"corpus-git/cmd/corpus-git/hubs"
 	"corpus-git/cmd/corpus-git/statedir"
 	"corpus-git/cmd/corpus-git/verbs"
@@ -121,6 +122,7 @@ type core struct {
 	converge   *converge.Scheduler
 	keys       *keywatch.Watcher
 	register   *register.Registrar
+	hostKeys   *hostkeys.Keys
 	agent      atomic.Pointer[agent.Agent] // nil if this is not an agent that dials in
 	serves     bool                        // a server's: upkeep runs
 	packAtOnce int64                       // archive.Config.AtOnce
@@ -152,6 +154,8 @@ func (c *core) makeTools(o options) {
 	c.tools.Upstream = func(n project.Name) inherit.Upstream { return c.repos.Open(n, project.Code) }
 	c.tools.Live = c.liveCommit
 	c.nodes = &machines.Fleet{Store: c.fleet, Hosts: c.hosts, Bundles: func() machines.Bundles { return c.bundles() }, State: c.state, Signer: c.signer, Elect: c.kv.Elect, Leads: c.kv.Leads, Facts: c.kv.SetFacts, Saved: func(n project.Name) { c.lead.Share(n) }, Required: c.lead != nil, Log: c.log}
+	c.hostKeys = &hostkeys.Keys{State: c.state, Fleet: c.nodes, Busy: func() int { return c.pipeline.Busy() }, Shared: func() { c.lead.Share() }}
+	c.nodes.Keys = c.hostKeys.Said
 	c.nodeKeys = nodeKeys(c.state)
 	c.nodes.Offer = func(options []string) error {
 		if !slices.Contains(options, c.nodeKeys.Option()) {
@@ -429,7 +433,7 @@ func (c *core) liveCommit(ctx context.Context, name project.Name) (project.Commi
 func (c *core) backend(detached bool) *verbs.Backend {
 	b := &verbs.Backend{
 		Projects: projects{c.registry, c}, Runs: c.pipeline, Access: c.access, Archives: archives{c}, Cfg: c.live, Units: c.units(), Enter: c.units(), Shells: c.cfg.Load().Shell, Checks: c.watch, Bundles: c.bundles(), Promotions: c.bundles(), Configs: c.tools.Configs, Fleet: c.nodes, Hubs: c.hubs, Jobs: c.fleet, Signals: c.signals, Approvals: c.pipeline, KV: c.kv, Recipes: c.live, Begin: c.begin, Audit: c.audit, Notifications: outbox{c.outbox, c},
-		Status: c.status(), Commands: c.sshCommand, Address: c.address, Hello: c.hello,
+		Status: c.status(), Commands: c.sshCommand, Address: c.address, Hello: c.hello, HostKeys: c.hostKeys,
 		PublishedKeys: func(ctx context.Context, address string) ([]access.Published, error) {
 			return access.FetchKeys(ctx, &http.Client{}, address)
 		},

@@ -30,15 +30,19 @@ func (s *server) dialIn(ctx context.Context, c *command, hub *agent.Hub, key ssh
 	process := rand.Text()
 	hello := func() remote.Hello {
 		h := s.hello()
-		h.Process, h.Program, h.Failed = process, up.Programs.Own, up.Programs.Failed()
+		h.Process, h.Program, h.Failed, h.HubKeys = process, up.Programs.Own, up.Programs.Failed(), s.agent.Load().Pinned()
 		return h
 	}
-	a := &agent.Agent{Hub: *hub, Key: key, Log: s.log.With().Str("part", "agent").Logger(), Hello: func() any { return hello() }, Connected: up.Programs.Confirm, Learned: func(h agent.Hub) error { return agents.Keep(s.state, h) }, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
+	a := &agent.Agent{Hub: *hub, Key: key, Log: s.log.With().Str("part", "agent").Logger(), Hello: func() any { return hello() }, Connected: up.Programs.Confirm, Learned: func(h agent.Hub) error { return agents.Keep(s.state, h) }, Replaced: func(old string) error {
+		_, _, err := s.bundles().Untrust(ctx, old)
+		return err
+	}, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
 		var said strings.Builder
 		b := s.backend(nil)
 		b.Hello, b.Upgrade = hello, func(ctx context.Context, in *bufio.Reader) error {
 			return up.Take(ctx, in, s.pipeline.Busy, trusted, s.log)
 		}
+		b.HubKeys = func(said bundle.Succession) error { return s.pinHub(ctx, said) }
 		if code := verbs.Run(ctx, b, c.caller(), []string{"bundle", "session"}, in, out, &said); code != 0 {
 			return errors.New(strings.TrimSpace(said.String()))
 		}
@@ -46,6 +50,22 @@ func (s *server) dialIn(ctx context.Context, c *command, hub *agent.Hub, key ssh
 	}}
 	s.agent.Store(a)
 	s.serving.Go(func() { a.Run(ctx) })
+	return nil
+}
+
+// pinHub keeps by which keys this machine's agent knows its hub, and trusts the bundles of both.
+func (s *server) pinHub(ctx context.Context, said bundle.Succession) error {
+	if err := s.agent.Load().Pin(said.Current, said.Next, said.Verify); err != nil {
+		return err
+	}
+	for _, key := range []string{said.Current, said.Next} {
+		if key == "" {
+			continue
+		}
+		if _, _, err := s.bundles().Trust(ctx, key); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -120,7 +120,7 @@ func (c *command) adopt(cmd *cobra.Command) {
 	for _, sub := range subs {
 		c.adopt(sub)
 	}
-	if len(subs) == 0 {
+	if _, group := cmd.Annotations[verbs.Stateless]; len(subs) == 0 || !group { // host-key also runs itself
 		cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.verb(cmd, args) }
 		c.completes(cmd)
 	}

@@ -15,6 +15,7 @@ import (
 	"corpus-git/project"
 	"corpus-git/project/config"
 	"corpus-git/project/status"
+	"corpus-git/receive/sshd"
 )
 
 // reach returns the addresses of the server and of a project's page; "" means no project.
@@ -32,10 +33,10 @@ func (c *core) reach(name project.Name) status.Server {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Host %s\n    HostName %s\n    Port %s\n    User deploy\n", name, host, port)
-	for _, path := range []string{c.state.HostKey(), c.state.HostKeyECDSA()} {
+	for _, path := range []string{c.state.HostKey(), c.state.HostKeyECDSA(), sshd.NextKey(c.state.HostKey()), sshd.NextKey(c.state.HostKeyECDSA())} {
 		text, err := os.ReadFile(path + ".pub")
 		if err != nil {
-			continue // the first start creates it
+			continue // the first start creates it; or there is no next one
 		}
 		if key, _, _, _, err := ssh.ParseAuthorizedKey(text); err == nil {
 			fmt.Fprintf(&b, "    # host key %s %s\n", key.Type(), access.Fingerprint(key))

@@ -2,22 +2,22 @@ package app
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
-	"golang.org/x/crypto/ssh"
 
 	"corpus-git/access"
 	"corpus-git/cmd/corpus-git/agents"
 	"corpus-git/cmd/corpus-git/control"
+	"corpus-git/cmd/corpus-git/hostkeys"
 	"corpus-git/cmd/corpus-git/hubs"
 	"corpus-git/cmd/corpus-git/limits"
 	"corpus-git/cmd/corpus-git/serverlog"
@@ -29,7 +29,6 @@ import (
 	"corpus-git/internal/audit"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/memory"
-	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/pipeline/recent"
 	"corpus-git/pipeline/retention"
@@ -190,9 +189,9 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 }
 
 // newSSH creates the SSH server, which uses the service of the current configuration.
-func (s *server) newSSH(cfg *config.Config, keys []ssh.Signer) *sshd.Server {
-	return &sshd.Server{
-		HostKeys: keys, Keys: s.access, Handler: s, Version: Build().Release, Log: s.log.With().Str("part", "ssh").Logger(),
+func (s *server) newSSH(cfg *config.Config, keys sshd.HostKeys) *sshd.Server {
+	out := &sshd.Server{
+		HostKeys: keys.Current, Keys: s.access, Handler: s, Version: Build().Release, Log: s.log.With().Str("part", "ssh").Logger(),
 		Refuse: func(sess *sshd.Session, err error) int { return s.service.Load().Refuse(sess, err) },
 		Limits: limits.SSH(cfg.Limits),
 		RefusedLogin: func(from, user, fp string) {
@@ -204,22 +203,19 @@ func (s *server) newSSH(cfg *config.Config, keys []ssh.Signer) *sshd.Server {
 			s.service.Load().LoggedIn(id)
 		},
 	}
+	out.SetHostKeys(keys.Current, keys.Next)
+	s.hostKeys.Serve = out.SetHostKeys
+	return out
 }
 
 // hostKeys reads the server's host keys, and generates missing ones.
-func hostKeys(state layout.State, log zerolog.Logger) ([]ssh.Signer, error) {
-	var keys []ssh.Signer
-	for _, k := range []struct{ path, kind string }{{state.HostKey(), ssh.KeyAlgoED25519}, {state.HostKeyECDSA(), ssh.KeyAlgoECDSA256}} {
-		key, made, err := sshd.HostKey(vfs.OS{}, k.path, k.kind, rand.Reader)
-		if err != nil {
-			return nil, err
-		}
-		if made {
-			log.Info().Str("file", k.path).Str("fingerprint", access.Fingerprint(key.PublicKey())).Msg("created an SSH host key")
-		}
-		keys = append(keys, key)
+func hostKeys(state layout.State, log zerolog.Logger) (sshd.HostKeys, error) {
+	keys, made, err := hostkeys.Files(state).Load()
+	for _, path := range made {
+		at := slices.Index([]string{state.HostKey(), state.HostKeyECDSA()}, path)
+		log.Info().Str("file", path).Str("fingerprint", access.Fingerprint(keys.Current[at].PublicKey())).Msg("created an SSH host key")
 	}
-	return keys, nil
+	return keys, err
 }
 
 // auditCounter is the audit log; it counts refusals.

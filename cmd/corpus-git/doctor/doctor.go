@@ -23,6 +23,7 @@ import (
 	"corpus-git/project/config"
 	"corpus-git/project/registry"
 	"corpus-git/project/status"
+	"corpus-git/receive/sshd"
 	"corpus-git/sls/choose"
 )
 
@@ -127,9 +128,11 @@ func (d Doctor) server(add adder, state layout.State) {
 }
 
 func (d Doctor) hostKeys(add adder, state layout.State) {
-	for _, path := range []string{state.HostKey(), state.HostKeyECDSA()} {
+	for _, path := range []string{state.HostKey(), state.HostKeyECDSA(), sshd.NextKey(state.HostKey()), sshd.NextKey(state.HostKeyECDSA())} {
 		fi, err := os.Stat(path)
+		next := path == sshd.NextKey(state.HostKey()) || path == sshd.NextKey(state.HostKeyECDSA())
 		switch {
+		case next && errors.Is(err, os.ErrNotExist): // nothing is being replaced
 		case errors.Is(err, os.ErrNotExist):
 			add("host key", "ok", "", "%s: does not exist yet; the next start creates it", path)
 		case err != nil:

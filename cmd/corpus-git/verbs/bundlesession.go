@@ -19,7 +19,7 @@ func bundleSession(s *session) *cobra.Command {
 				return err
 			}
 			return remote.Serve(s.ctx, s.in, s.out, s.b.Hello, requests.Handler{
-				Bundles: s.b.Bundles, Runs: s.b.Runs, Pusher: s.who.Pusher(), Audited: s.audited, Upgrader: s.b.Upgrade, ExitStatus: exitOf,
+				Bundles: s.b.Bundles, Runs: s.b.Runs, Pusher: s.who.Pusher(), Audited: s.audited, Upgrader: s.b.Upgrade, HubKeys: s.b.HubKeys, ExitStatus: exitOf,
 			})
 		},
 	}

@@ -13,7 +13,6 @@ import (
 
 	"corpus-git/cmd/corpus-git/verbs/recipes"
 	"corpus-git/internal/audit"
-	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
 	"corpus-git/internal/printable"
 	"corpus-git/project"
@@ -285,35 +284,6 @@ func (s *session) doctor() diagnose.Session {
 		}
 		return p.err
 	}}
-}
-
-func hostKeyCommand(s *session) *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
-		Use: "host-key", Short: "Print the server's host keys, as lines for known_hosts", Args: exactly(),
-		Long: "Prints a known_hosts line for each host key of the server, and the fingerprints on standard error.\n" +
-			"With these lines a CI system can push without confirming the host key.",
-		Example: "  corpus-git host-key >> ~/.ssh/known_hosts\n  ssh -p 2222 deploy@server host-key",
-		RunE: func(*cobra.Command, []string) error {
-			at := status.Server{}
-			if s.b.Status.Server != nil {
-				at = s.b.Status.Server("")
-			}
-			if len(at.HostKeys) == 0 {
-				return fault.New(fault.Refused, "", "the server has no host key yet").WithHint("its first start generates one:  corpus-git serve")
-			}
-			if s.json {
-				return s.document(status.HostKeys{Version: status.Version, SSH: at.SSH, HostKeys: at.HostKeys})
-			}
-			p := s.printer()
-			for _, k := range at.HostKeys {
-				p.line("%s", k.KnownHosts)
-				if _, err := fmt.Fprintf(s.err, "# %s %s\n", k.Type, k.Fingerprint); err != nil {
-					return err
-				}
-			}
-			return p.err
-		},
-	})
 }
 
 func versionCommand(s *session) *cobra.Command {

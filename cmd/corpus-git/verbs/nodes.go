@@ -7,6 +7,7 @@ import (
 
 	"corpus-git/cmd/corpus-git/verbs/approve"
 	"corpus-git/cmd/corpus-git/verbs/enter"
+	"corpus-git/cmd/corpus-git/verbs/hostkeys"
 	"corpus-git/cmd/corpus-git/verbs/hubs"
 	"corpus-git/cmd/corpus-git/verbs/jobs"
 	"corpus-git/cmd/corpus-git/verbs/nodes"
@@ -15,6 +16,7 @@ import (
 	"corpus-git/internal/audit"
 	"corpus-git/internal/event"
 	"corpus-git/project"
+	"corpus-git/project/status"
 )
 
 // nodes returns the session as the verbs about nodes see it.
@@ -53,6 +55,16 @@ func (s *session) approve() approve.Session {
 			return s.watch(name, id, event.Style{Commands: s.commands(), Verbose: verbose})
 		},
 	}
+}
+
+// hostKeys returns the session as the verb about host keys sees it.
+func (s *session) hostKeys() hostkeys.Session {
+	return hostkeys.Session{Session: s.nodes(), Backend: s.b.HostKeys, Err: s.err, Server: func() status.Server {
+		if s.b.Status.Server == nil {
+			return status.Server{}
+		}
+		return s.b.Status.Server("")
+	}}
 }
 
 // hubs returns the session as the verbs about hubs see it.

@@ -13,6 +13,7 @@ import (
 	"corpus-git/cmd/corpus-git/verbs/approve"
 	"corpus-git/cmd/corpus-git/verbs/diagnose"
 	"corpus-git/cmd/corpus-git/verbs/enter"
+	"corpus-git/cmd/corpus-git/verbs/hostkeys"
 	"corpus-git/cmd/corpus-git/verbs/hubs"
 	"corpus-git/cmd/corpus-git/verbs/jobs"
 	"corpus-git/cmd/corpus-git/verbs/keys"
@@ -89,7 +90,7 @@ func Tree(s *session) *cobra.Command {
 		deployCommand(s), planCommand(s), promote.Command(s.promote()), rollbackCommand(s), taskCommand(s), checkCommand(s), convergeCommand(s), cancelCommand(s), undeployCommand(s), approve.Command(s.approve()), approve.RejectCommand(s.approve()), approve.ListCommand(s.approve()),
 		psCommand(s), actCommand(s, project.StartUnit), actCommand(s, project.StopUnit), actCommand(s, project.RestartUnit), runCommand(s), enter.Command(s.enter(), map[string]string{ReadsStdin: "yes", Interactive: "yes"}),
 		deploymentsCommand(s), configsCommand(s), logsCommand(s), archivesCommand(s),
-		cfgCommand(s), reportCommand(s), auditCommand(s), gcCommand(s), backupCommand(s), bundleCommand(s), nodes.NodeCommand(s.nodes()), nodes.RolloutCommand(s.nodes()), hubs.Command(s.hubs(), map[string]string{ReadsStdin: "yes"}), jobs.Command(s.jobs(), map[string]string{ReadsStdin: "yes"}), recipes.Command(recipes.Session{Session: s.nodes(), Recipes: s.b.Recipes}), keys.Command(keys.Session{Session: s.nodes(), KV: s.b.KV}), waits.SignalCommand(s.waits()), waits.WaitsCommand(s.waits()), notifyCommand(s), statistics.Command(statistics.Session{Session: s.nodes(), Deployments: s.deployments}), weblogin.Command(weblogin.Session{Session: s.nodes(), Link: s.b.WebLogin}), diagnose.Command(s.doctor(), map[string]string{Stateless: "yes", ReadsStdin: "yes"}), hostKeyCommand(s), versionCommand(s),
+		cfgCommand(s), reportCommand(s), auditCommand(s), gcCommand(s), backupCommand(s), bundleCommand(s), nodes.NodeCommand(s.nodes()), nodes.RolloutCommand(s.nodes()), hubs.Command(s.hubs(), map[string]string{ReadsStdin: "yes"}), jobs.Command(s.jobs(), map[string]string{ReadsStdin: "yes"}), recipes.Command(recipes.Session{Session: s.nodes(), Recipes: s.b.Recipes}), keys.Command(keys.Session{Session: s.nodes(), KV: s.b.KV}), waits.SignalCommand(s.waits()), waits.WaitsCommand(s.waits()), notifyCommand(s), statistics.Command(statistics.Session{Session: s.nodes(), Deployments: s.deployments}), weblogin.Command(weblogin.Session{Session: s.nodes(), Link: s.b.WebLogin}), diagnose.Command(s.doctor(), map[string]string{Stateless: "yes", ReadsStdin: "yes"}), hostkeys.Command(s.hostKeys()), versionCommand(s),
 	)
 	return root
 }

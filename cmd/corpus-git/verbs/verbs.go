@@ -15,6 +15,7 @@ import (
 	"corpus-git/cmd/corpus-git/verbs/approve"
 	"corpus-git/cmd/corpus-git/verbs/diagnose"
 	"corpus-git/cmd/corpus-git/verbs/enter"
+	"corpus-git/cmd/corpus-git/verbs/hostkeys"
 	"corpus-git/cmd/corpus-git/verbs/hubs"
 	"corpus-git/cmd/corpus-git/verbs/jobs"
 	"corpus-git/cmd/corpus-git/verbs/keys"
@@ -244,6 +245,10 @@ type Backend struct {
 	// Hello is what this machine says of itself to another one. Upgrade takes a program for its agent; nil if none dials in.
 	Hello   func() remote.Hello
 	Upgrade func(ctx context.Context, in *bufio.Reader) error
+	// HubKeys keeps by which keys its agent knows the hub; nil if none dials in.
+	HubKeys func(bundle.Succession) error
+	// HostKeys replaces the server's host keys.
+	HostKeys hostkeys.Backend
 	// Host is the name of this machine for people, Build what runs.
 	Host  string
 	Build status.Build

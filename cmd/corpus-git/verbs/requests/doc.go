@@ -29,6 +29,8 @@ type Bundles interface {
 	Plan(ctx context.Context, name project.Name, q remote.PlanRequest) (remote.Planned, error)
 	// Trust lets the bundles that a key signed be deployed here. changed reports that it was not trusted before. Durable on return.
 	Trust(ctx context.Context, key string) (fingerprint string, changed bool, err error)
+	// Untrust undoes that.
+	Untrust(ctx context.Context, key string) (fingerprint string, changed bool, err error)
 }
 
 // Runs starts and follows deployments.
@@ -57,6 +59,8 @@ type Handler struct {
 	Audited func(e audit.Entry, err error) error
 	// Upgrader replaces the program of this machine's agent; nil if no agent dials in.
 	Upgrader func(ctx context.Context, in *bufio.Reader) error
+	// HubKeys keeps by which keys this machine's agent knows its hub; nil if no agent dials in.
+	HubKeys func(bundle.Succession) error
 	// ExitStatus is the exit status of a deployment's result.
 	ExitStatus func(project.Result) int
 }

@@ -21,6 +21,23 @@ func (h Handler) Trust(ctx context.Context, key string) error {
 	return h.Audited(audit.Entry{Action: "bundle trust", Object: fp}, err)
 }
 
+// Untrust implements remote.Handler.
+func (h Handler) Untrust(ctx context.Context, key string) error {
+	fp, changed, err := h.Bundles.Untrust(ctx, key)
+	if !changed && err == nil {
+		return nil
+	}
+	return h.Audited(audit.Entry{Action: "bundle untrust", Object: fp}, err)
+}
+
+// Keys implements remote.Handler.
+func (h Handler) Keys(_ context.Context, s bundle.Succession) error {
+	if h.HubKeys == nil {
+		return fault.New(fault.Refused, "", "no agent that dials in runs here")
+	}
+	return h.Audited(audit.Entry{Action: "hub keys", Object: s.Current, Detail: s.Next}, h.HubKeys(s))
+}
+
 // Tips implements remote.Handler.
 func (h Handler) Tips(ctx context.Context, name project.Name) (bundle.Tips, error) {
 	name, err := project.ParseName(string(name))
