@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -183,14 +182,6 @@ type machines struct {
 	// keysDigest is the digest of keys.
 	keys       json.RawMessage
 	keysDigest string
-}
-
-func thisProgram() (remote.Release, error) {
-	path, err := os.Executable()
-	if err != nil {
-		return remote.Release{}, err
-	}
-	return remote.ReadRelease(path)
 }
 
 // nodeTimeout is how long an unreachable node is retried.

@@ -118,3 +118,12 @@ func (f *Fleet) back(ctx context.Context, n fleet.Node, sum string) (release str
 		}
 	}
 }
+
+// thisProgram reads the program that runs.
+func thisProgram() (remote.Release, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return remote.Release{}, err
+	}
+	return remote.ReadRelease(path)
+}
