@@ -41,8 +41,8 @@ type operation struct {
 	} `json:"responses"`
 }
 
-// Client returns the source of the client's types and methods, by file.
-func Client(document []byte) (map[string][]byte, error) {
+// Client returns the source of the client's types and methods.
+func Client(document []byte) ([]byte, error) {
 	var doc struct {
 		Paths      map[string]map[string]operation
 		Components struct{ Schemas map[string]*schema }
@@ -50,59 +50,19 @@ func Client(document []byte) (map[string][]byte, error) {
 	if err := json.Unmarshal(document, &doc); err != nil {
 		return nil, err
 	}
-	of := map[string]*bytes.Buffer{}
-	file := func(name string) *bytes.Buffer {
-		if of[name] == nil {
-			of[name] = &bytes.Buffer{}
-		}
-		return of[name]
-	}
+	var b bytes.Buffer
+	b.WriteString("// Code generated from the OpenAPI document by web/api/generate. DO NOT EDIT.\n\npackage client\n\nimport (\n\t\"context\"\n\t\"net/url\"\n\t\"time\"\n)\n\n")
 	for _, name := range slices.Sorted(maps.Keys(doc.Components.Schemas)) {
-		structOf(file(typesFile(name)), name, doc.Components.Schemas[name])
+		structOf(&b, name, doc.Components.Schemas[name])
 	}
 	for _, path := range slices.Sorted(maps.Keys(doc.Paths)) {
 		for _, method := range slices.Sorted(maps.Keys(doc.Paths[path])) {
-			to := "changes.go"
-			if method == "get" {
-				to = "reads.go"
-			}
-			if err := methodOf(file(to), strings.ToUpper(method), path, doc.Paths[path][method]); err != nil {
+			if err := methodOf(&b, strings.ToUpper(method), path, doc.Paths[path][method]); err != nil {
 				return nil, err
 			}
 		}
 	}
-	out := map[string][]byte{}
-	for name, b := range of {
-		source, err := format.Source([]byte(head(b.String()) + b.String()))
-		if err != nil {
-			return nil, err
-		}
-		out[name] = source
-	}
-	return out, nil
-}
-
-// typesFile returns the file of a type, by the letter that its name begins with.
-func typesFile(name string) string {
-	switch {
-	case name < "G":
-		return "types_a_f.go"
-	case name < "Q":
-		return "types_g_p.go"
-	}
-	return "types_q_z.go"
-}
-
-// head returns the beginning of a file, with the imports that the rest needs.
-func head(text string) string {
-	var b strings.Builder
-	b.WriteString("// Code generated from the OpenAPI document by web/api/generate. DO NOT EDIT.\n\npackage client\n\n")
-	for _, p := range []struct{ path, use string }{{"context", "context.Context"}, {"net/url", "url.PathEscape"}, {"time", "time.Time"}} {
-		if strings.Contains(text, p.use) {
-			fmt.Fprintf(&b, "import %q\n", p.path)
-		}
-	}
-	return b.String() + "\n"
+	return format.Source(b.Bytes())
 }
 
 func structOf(b *bytes.Buffer, name string, s *schema) {
