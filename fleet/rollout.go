@@ -14,6 +14,7 @@ import (
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
 	"corpus-git/internal/vfs"
 	"corpus-git/project"
 )
@@ -359,7 +360,7 @@ func (r *Rollout) Fetch(ctx context.Context) error {
 		}
 		r.Emit(event.Event{Kind: event.Note, Text: "left out: " + Shortened(v.names), Lines: v.lines})
 	}
-	text := fmt.Sprintf("%d ready after %s", total-len(v.names), r.Now().Sub(begun).Round(100*time.Millisecond))
+	text := fmt.Sprintf("%d ready after %s", total-len(v.names), humanize.Seconds(r.Now().Sub(begun)))
 	if len(r.Plan.Skipped) > 0 {
 		text += "; drained: " + Shortened(r.Plan.Skipped)
 	}

@@ -107,7 +107,7 @@ func (r *Rollout) await(ctx context.Context, s PlanStage, w Wait) error {
 		took := r.Now().Sub(begun)
 		if reason == "" {
 			if n > 0 {
-				r.Emit(event.Event{Kind: event.Note, Text: fmt.Sprintf("%s: there after %s", w, took.Round(100*time.Millisecond))})
+				r.Emit(event.Event{Kind: event.Note, Text: fmt.Sprintf("%s: there after %s", w, humanize.Seconds(took))})
 			}
 			return nil
 		}

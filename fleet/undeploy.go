@@ -3,10 +3,10 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
 	"corpus-git/internal/printable"
 )
 
@@ -32,7 +32,7 @@ func (r *Rollout) Undeploy(ctx context.Context) error {
 			r.Emit(e)
 			return
 		}
-		r.Emit(event.Event{Kind: event.Note, Text: fmt.Sprintf("%s is undeployed after %s", m.Name, r.Now().Sub(begun).Round(100*time.Millisecond))})
+		r.Emit(event.Event{Kind: event.Note, Text: fmt.Sprintf("%s is undeployed after %s", m.Name, humanize.Seconds(r.Now().Sub(begun)))})
 	})
 	f := &Failure{}
 	for i, err := range errs {

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
 )
 
 // Undone is what Undo did not undo.
@@ -122,7 +122,7 @@ func (r *Rollout) back(ctx context.Context, m Member) (bad bool, err error) {
 		o.Run = max(n.Run, 1)
 		what, berr = r.Nodes.Back(ctx, node, o)
 	}
-	took := r.Now().Sub(begun).Round(100 * time.Millisecond)
+	took := humanize.Seconds(r.Now().Sub(begun))
 	switch {
 	case berr != nil && n.waits(r.unsure):
 		r.notTold(m, berr)
