@@ -52,6 +52,11 @@ func (r Recipe) String() string {
 	return printable.Text(out)
 }
 
+// Lacking returns those of the recipes whose parts are not among have.
+func Lacking(list []Recipe, have []project.Commit) []Recipe {
+	return slices.DeleteFunc(slices.Clone(list), func(r Recipe) bool { return slices.Contains(have, r.Part) })
+}
+
 // Parted lists the parts of recipes, each once, in order.
 func Parted(list []Recipe) (out []project.Commit) {
 	for _, r := range list {

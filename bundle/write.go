@@ -187,7 +187,7 @@ func lackingRecipes(ctx context.Context, rel Release, repos Repositories, have *
 	if len(rel.Recipes) == 0 || have.All {
 		return nil
 	}
-	list := slices.DeleteFunc(slices.Clone(rel.Recipes), func(r Recipe) bool { return slices.Contains(have.Commits, r.Part) })
+	list := Lacking(rel.Recipes, have.Commits)
 	if len(list) == 0 {
 		return nil
 	}

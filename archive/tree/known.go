@@ -11,11 +11,12 @@ import (
 // tmpfs, each name that is added, removed or replaced changes them. On other file systems, use none.
 type Known struct {
 	was []Entry
-	// in are the entries in each folder, by its path, in byte order.
-	in map[string]contents
+	// folders are those among the entries, number where one is by its path.
+	folders []contents
+	number  map[string]int32
 }
 
-// contents are the places of a folder, and of what is in it, among the entries.
+// contents are the places of a folder, and of what is in it in byte order, among the entries.
 type contents struct {
 	self  int32
 	names []int32
@@ -26,15 +27,14 @@ func KnownFrom(m *Manifest) *Known {
 	if m == nil {
 		return nil
 	}
-	k := &Known{was: m.Entries, in: map[string]contents{}}
-	numbers := map[string]int32{} // of folders
-	var folders, counts []int32
+	k := &Known{was: m.Entries, number: map[string]int32{}}
+	var counts []int                       // of what is in each folder
 	above := make([]int32, len(m.Entries)) // the number of the folder that an entry is in
 	dir, number := "", int32(-1)
 	for i := range m.Entries {
 		e := &m.Entries[i]
 		if p := e.Path[:max(strings.LastIndexByte(e.Path, '/'), 0)]; p != dir {
-			n, ok := numbers[p]
+			n, ok := k.number[p]
 			if dir, number = p, n; !ok {
 				number = -1
 			}
@@ -43,21 +43,17 @@ func KnownFrom(m *Manifest) *Known {
 			counts[number]++
 		}
 		if e.IsDir() {
-			numbers[e.Path] = int32(len(folders))
-			folders, counts = append(folders, int32(i)), append(counts, 0)
+			k.number[e.Path] = int32(len(k.folders))
+			k.folders, counts = append(k.folders, contents{self: int32(i)}), append(counts, 0)
 		}
 	}
-	names := make([][]int32, len(folders))
+	for n, count := range counts {
+		k.folders[n].names = make([]int32, 0, count)
+	}
 	for i, n := range above {
 		if n >= 0 {
-			if names[n] == nil {
-				names[n] = make([]int32, 0, counts[n])
-			}
-			names[n] = append(names[n], int32(i))
+			k.folders[n].names = append(k.folders[n].names, int32(i))
 		}
-	}
-	for n, i := range folders {
-		k.in[m.Entries[i].Path] = contents{i, names[n]}
 	}
 	return k
 }
@@ -67,10 +63,11 @@ func (k *Known) of(self *Entry) (names []int32, ok bool) {
 	if k == nil {
 		return nil, false
 	}
-	c, ok := k.in[self.Path]
+	n, ok := k.number[self.Path]
 	if !ok {
 		return nil, false
 	}
+	c := k.folders[n]
 	w := &k.was[c.self]
 	same := w.Live == self.Live && w.Mtime == self.Mtime && w.Flags&(FlagRacy|FlagUnstable|FlagSkipped) == 0
 	return c.names, same

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"slices"
 
 	"corpus-git/bundle"
 	"corpus-git/internal/fault"
@@ -97,7 +96,7 @@ func (b *Machine) copyRecipes(ctx context.Context, from, to Repository, c projec
 	if err != nil {
 		return err
 	}
-	lacks := slices.DeleteFunc(slices.Clone(list), func(r bundle.Recipe) bool { return slices.Contains(have, r.Part) })
+	lacks := bundle.Lacking(list, have)
 	if len(lacks) == 0 {
 		return to.TakeRecipes(ctx, nil, c, list, nil, nil)
 	}

@@ -83,9 +83,6 @@ func (n *needs) parents(p string) {
 	}
 }
 
-// maxLinks is the number of links that a path may lead through, as for tree.FS.
-const maxLinks = 40
-
 // follow includes what a path leads to, from the last of the folders in stack: as tree.FS finds it. What leads nowhere includes only the links on the way.
 func (n *needs) follow(stack []place, target string) error {
 	rest := strings.Split(target, "/")
@@ -118,7 +115,7 @@ func (n *needs) follow(stack []place, target string) error {
 		next := place{path.Join(here.path, elem), item}
 		switch next.Mode {
 		case object.ModeSymlink:
-			if links++; links > maxLinks {
+			if links++; links > tree.MaxLinks {
 				return nil
 			}
 			to, err := n.link(next)

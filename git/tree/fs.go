@@ -79,8 +79,8 @@ var (
 	_ fs.StatFS     = (*treeFS)(nil)
 )
 
-// maxLinks is the number of symbolic links that one path may lead through, as in Linux.
-const maxLinks = 40
+// MaxLinks is the number of symbolic links that one path may lead through, as in Linux.
+const MaxLinks = 40
 
 var errLinks = errors.New("too many levels of symbolic links")
 
@@ -126,7 +126,7 @@ func (t *treeFS) walk(name string, follow bool) (Item, string, error) {
 			stack = append(stack, items[i])
 			continue
 		}
-		if links++; links > maxLinks {
+		if links++; links > MaxLinks {
 			return top, "", errLinks
 		}
 		to, err := t.target(items[i].Hash)
