@@ -15,7 +15,7 @@ const gcPercent = 50
 
 // ballast is memory that is asked for and never touched, so that it takes no page of the machine. The collector counts it: a server that holds 2 MB
 // of values would collect each time that one more is made, eight times in a small push, which took a third of its processor time. With it
-// the heap grows by gcPercent of this, 4 MB, at least in between.
+// the heap grows by gcPercent of this, 4 MB, at least in between. That is enough for a push after a collection, and one is made after each deployment that was the only one (memory.Collect).
 const ballast = 8 << 20
 
 // moreProcs is how many threads more than processors run Go code at once (GOMAXPROCS in package runtime). With none to spare the runtime takes a thread's

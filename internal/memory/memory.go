@@ -31,9 +31,14 @@ type use struct {
 	allocated uint64
 	// free is not in use and not returned, dead was in use since the last collection at most.
 	free, dead uint64
+	// growth is by how much the heap may grow after a collection.
+	growth uint64
 	// stacks are those of goroutines.
 	stacks uint64
 }
+
+// grown reports whether a collection is worth its time while nothing runs: a quarter of what starts one was allocated since the last.
+func (u use) grown() bool { return u.dead > u.growth/4 }
 
 // Return returns unused memory after each burst of work, until ctx ends.
 func Return(ctx context.Context) {
@@ -44,6 +49,14 @@ func Return(ctx context.Context) {
 			debug.FreeOSMemory()
 			b.returned(read())
 		}
+	}
+}
+
+// Collect collects if the heap has grown by a quarter of what starts a collection. It is called when work has ended and nothing else runs: work that begins later
+// then has no collection beside it.
+func Collect() {
+	if read().grown() {
+		runtime.GC()
 	}
 }
 
@@ -73,7 +86,7 @@ func (b *bursts) ended(u use) bool {
 func (b *bursts) returned(u use) { b.since, b.last = u.allocated, u.allocated }
 
 func read() use {
-	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/gc/heap/goal:bytes"}}
 	metrics.Read(s)
 	v := func(i int) uint64 {
 		if s[i].Value.Kind() != metrics.KindUint64 {
@@ -82,8 +95,12 @@ func read() use {
 		return s[i].Value.Uint64()
 	}
 	u := use{allocated: v(0), free: v(1), stacks: v(4)}
-	if objects, live := v(2), v(3); objects > live {
+	objects, live, goal := v(2), v(3), v(5)
+	if objects > live {
 		u.dead = objects - live
+	}
+	if goal > live {
+		u.growth = goal - live
 	}
 	return u
 }

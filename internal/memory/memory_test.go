@@ -23,6 +23,35 @@ func TestBursts(t *testing.T) {
 	require.True(t, b.ended(use{allocated: 401 * mib, free: 100 * mib}))
 }
 
+func TestGrown(t *testing.T) {
+	const mib = 1 << 20
+	require.False(t, use{dead: 1 * mib, growth: 4 * mib}.grown(), "a collection is not worth its time")
+	require.True(t, use{dead: 1*mib + 1, growth: 4 * mib}.grown())
+	require.True(t, use{dead: 1 * mib}.grown(), "the heap is as large as it may be")
+	require.False(t, use{}.grown())
+}
+
+// A heap that has grown is collected, and then is as after any other collection.
+func TestCollect(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // none but those below
+	cycles := func() uint32 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.NumForcedGC
+	}
+	runtime.GC()
+	debug.SetGCPercent(1000)
+	before := cycles()
+	Collect()
+	require.Equal(t, before, cycles(), "nothing was made since")
+	kept = make([]byte, read().growth/2)
+	Collect()
+	require.Equal(t, before+1, cycles())
+	Collect()
+	require.Equal(t, before+1, cycles())
+	kept = nil
+}
+
 var kept []byte
 
 // What the runtime says has the names that are read.

@@ -38,6 +38,7 @@ import (
 	"corpus-git/internal/event"
 	"corpus-git/internal/execx"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/memory"
 	"corpus-git/internal/py"
 	"corpus-git/internal/redact"
 	"corpus-git/internal/vfs"
@@ -328,6 +329,9 @@ func (c *core) ended(rec project.Record) {
 		c.onEnd(rec)
 	}
 	c.lead.Share(rec.Project) // nobody may wait for the result: its client has gone, or another hub led when it began
+	if c.pipeline.Busy() == 0 {
+		memory.Collect()
+	}
 }
 
 // close closes everything in reverse order. Deployments must have ended.
