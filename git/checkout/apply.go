@@ -24,6 +24,7 @@ import (
 	"corpus-git/git/tree"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
+	"corpus-git/internal/vfs"
 )
 
 // Owner is the owner of a written file or folder; -1 leaves user or group unset. Perm maps the permissions that git records, 0644 or 0755,
@@ -186,6 +187,12 @@ func removeEmptyFolders(dir int, name string, depth int) error {
 	return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR)
 }
 
+// perWorker is how many files are worth another goroutine.
+const perWorker = 2
+
+// maxKept is the size of a file up to which the one that it replaces may take its space a little longer (vfs.Held).
+const maxKept = 1 << 20
+
 // write writes every file of the plan, in parallel. The folders are made first, while the objects are looked up: on a first checkout a
 // folder takes as long as a file.
 func (a *applier) write(p *plan) error {
@@ -199,10 +206,12 @@ func (a *applier) write(p *plan) error {
 		return nil
 	}
 	// Equal content is read once for each file: the forest passes it to both.
-	cache := make([]*folders, max(a.workers, 1))
+	workers := max(1, min(a.workers, len(p.writes)/perWorker))
+	cache, replaced := make([]*folders, workers), make([]vfs.Held, workers)
 	for w := range cache {
 		cache[w] = newFolders(a.root, 0o755, a.owner)
 		defer cache[w].close()
+		defer replaced[w].Release()
 	}
 	var made map[string]bool
 	folders := func() (err error) {
@@ -212,12 +221,12 @@ func (a *applier) write(p *plan) error {
 		}
 		return err
 	}
-	return eachBlob(a.ctx, a.objs, hashes, a.workers, folders, func(w, i int, b blob) error {
+	return eachBlob(a.ctx, a.objs, hashes, workers, folders, func(w, i int, b blob) error {
 		e := &a.new[at[i]]
 		up, base := split(e.Path)
 		dir, err := cache[w].get(up, true)
 		if err == nil {
-			err = a.put(dir, base, e, b, made[up])
+			err = a.put(dir, base, e, b, made[up], &replaced[w])
 		}
 		return obstacleError(err)
 	})
@@ -249,7 +258,7 @@ func (a *applier) makeFolders(p *plan, dirs []*folders) (map[string]bool, error)
 	var wg sync.WaitGroup
 	errs := make([]error, len(dirs))
 	for w := range dirs {
-		wg.Go(func() {
+		work := func() {
 			for errs[w] == nil {
 				lo := int(next.Add(foldersAtOnce)) - foldersAtOnce
 				if lo >= len(all) {
@@ -264,7 +273,12 @@ func (a *applier) makeFolders(p *plan, dirs []*folders) (map[string]bool, error)
 					}
 				}
 			}
-		})
+		}
+		if w == len(dirs)-1 {
+			work()
+		} else {
+			wg.Go(work)
+		}
 	}
 	wg.Wait()
 	made := map[string]bool{}
@@ -285,7 +299,7 @@ func obstacleError(err error) error {
 
 // put writes one file or link: under a temporary name, then renamed, so that readers of the tree see the old one or the new one. In a
 // folder that this checkout created (fresh) it is created under its own name.
-func (a *applier) put(dir int, name string, e *entry, b blob, fresh bool) (err error) {
+func (a *applier) put(dir int, name string, e *entry, b blob, fresh bool, old *vfs.Held) (err error) {
 	tmp := tmpPrefix + strconv.FormatInt(a.names.Add(1), 36)
 	if e.Mode == object.ModeSymlink {
 		return a.link(dir, name, tmp, e, b)
@@ -299,7 +313,7 @@ func (a *applier) put(dir int, name string, e *entry, b blob, fresh bool) (err e
 	}
 	fd, err := openat(dir, tmp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, mode)
 	if errors.Is(err, fs.ErrExist) && fresh {
-		return a.put(dir, name, e, b, false)
+		return a.put(dir, name, e, b, false, old)
 	}
 	if err != nil {
 		return rename(err, e.Path)
@@ -320,6 +334,9 @@ func (a *applier) put(dir int, name string, e *entry, b blob, fresh bool) (err e
 		return err
 	}
 	if !fresh {
+		if size <= maxKept {
+			old.KeepAt(dir, name)
+		}
 		if err := retry(func() error { return unix.Renameat(dir, tmp, dir, name) }); err != nil {
 			return &fs.PathError{Op: "rename", Path: name, Err: err}
 		}

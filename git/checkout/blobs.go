@@ -36,15 +36,20 @@ func eachBlob(ctx context.Context, objs tree.Objects, hashes []plumbing.Hash, wo
 	f := &deltaForest{ctx: ctx, objs: objs, hashes: hashes}
 	f.fn = func(worker, i int, b blob) error { f.given.Add(1); return fn(worker, i, b) }
 	built := make(chan error, 1)
-	go func() { built <- f.build() }()
+	if workers > 1 {
+		go func() { built <- f.build() }()
+	} else {
+		built <- f.build()
+	}
 	err := meanwhile()
 	if err := cmp.Or(<-built, err); err != nil {
 		return err
 	}
 	var wg sync.WaitGroup
-	for w := range max(workers, 1) {
+	for w := 1; w < workers; w++ {
 		wg.Go(func() { f.work(w) })
 	}
+	f.work(0)
 	wg.Wait()
 	// A cycle of deltas has no root.
 	if n := int(f.given.Load()); f.err == nil && n != len(hashes) {

@@ -100,7 +100,7 @@ func (g *gitFolder) writeFolderCounts(m *folderCounts, of index.ID) error {
 	tmp := tmpPrefix + countsFile
 	if m.at == (timestamp{}) {
 		// A new file's time is the file system's current one.
-		if err := writeFileAt(g.fd, tmp, nil, false, g.req.Owner); err != nil {
+		if err := writeFileAt(g.fd, tmp, nil, false, g.req.Owner, &g.replaced); err != nil {
 			return err
 		}
 		st, err := lstatat(g.fd, tmp)
@@ -113,7 +113,7 @@ func (g *gitFolder) writeFolderCounts(m *folderCounts, of index.ID) error {
 	if len(data) > maxCounts {
 		data = nil
 	}
-	err := writeFileAt(g.fd, countsFile, data, false, g.req.Owner)
+	err := writeFileAt(g.fd, countsFile, data, false, g.req.Owner, &g.replaced)
 	for _, name := range []string{tmp, oldCountFile} {
 		err = errors.Join(err, ignore(unix.Unlinkat(g.fd, name, 0), unix.ENOENT))
 	}
@@ -174,7 +174,7 @@ func (g *gitFolder) parse(f *indexFile) *pathList {
 
 // writeIndex puts the index in place, durably unless NoSync is set.
 func (g *gitFolder) writeIndex(x *pathList) error {
-	return writeFileWith(g.fd, "index", !g.req.NoSync, g.req.Owner, func(fd int) error {
+	return writeFileWith(g.fd, "index", !g.req.NoSync, g.req.Owner, &g.replaced, func(fd int) error {
 		return x.write(func(parts [][]byte) error { return index.WriteParts(fd, parts) })
 	})
 }

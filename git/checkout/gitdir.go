@@ -19,6 +19,7 @@ import (
 	"corpus-git/git/refs"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
+	"corpus-git/internal/vfs"
 )
 
 const (
@@ -46,6 +47,8 @@ type gitFolder struct {
 	// resumed is the commit of a checkout that did not end, or "".
 	resumed string
 	notes   []string
+	// replaced are the files of .git that were replaced.
+	replaced vfs.Held
 }
 
 // openGit opens, creates or fixes the .git of the working copy at root, and locks it.
@@ -119,6 +122,7 @@ func (g *gitFolder) close() {
 		_ = unix.Close(g.lock)
 	}
 	g.dirs.close()
+	g.replaced.Release()
 	_ = unix.Close(g.fd)
 }
 
@@ -240,7 +244,7 @@ func (g *gitFolder) put(name, text string) error {
 	}
 	dir, err := g.dirs.get(strings.Trim(path.Dir(name), "."), true)
 	if err == nil {
-		err = writeFileAt(dir, path.Base(name), []byte(text), false, g.req.Owner)
+		err = writeFileAt(dir, path.Base(name), []byte(text), false, g.req.Owner, &g.replaced)
 	}
 	if err != nil {
 		return rename(err, path.Join(gitDir, name))

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"corpus-git/internal/printable"
+	"corpus-git/internal/vfs"
 )
 
 // Every file below a working copy is reached through descriptors of its folders, opened one name at a time with O_NOFOLLOW: if a folder is
@@ -234,9 +235,9 @@ func readFileAt(dir int, name string, limit int64) ([]byte, *unix.Stat_t, error)
 }
 
 // writeFileAt replaces a file: temporary name, write, rename. durable adds fsync of the file and of its folder. The file gets owner; if
-// owner is nil, it keeps owner and permissions of the file that it replaces.
-func writeFileAt(dir int, name string, data []byte, durable bool, owner *Owner) error {
-	return writeFileWith(dir, name, durable, owner, func(fd int) error {
+// owner is nil, it keeps owner and permissions of the file that it replaces, which old holds.
+func writeFileAt(dir int, name string, data []byte, durable bool, owner *Owner, old *vfs.Held) error {
+	return writeFileWith(dir, name, durable, owner, old, func(fd int) error {
 		_, err := fdWriter(fd).Write(data)
 		return err
 	})
@@ -259,7 +260,7 @@ func (o *Owner) orOf(dir int, name string) *Owner {
 }
 
 // writeFileWith is writeFileAt with content from write.
-func writeFileWith(dir int, name string, durable bool, owner *Owner, write func(fd int) error) (err error) {
+func writeFileWith(dir int, name string, durable bool, owner *Owner, old *vfs.Held, write func(fd int) error) (err error) {
 	tmp := tmpPrefix + name
 	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL
 	fd, err := openat(dir, tmp, flags, 0o644)
@@ -290,6 +291,7 @@ func writeFileWith(dir int, name string, durable bool, owner *Owner, write func(
 			return err
 		}
 	}
+	old.KeepAt(dir, name)
 	if err = unix.Renameat(dir, tmp, dir, name); err != nil {
 		return err
 	}
