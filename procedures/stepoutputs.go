@@ -81,12 +81,10 @@ func (e *Env) SecretOutputs() []redact.Secret { return e.wrote.secrets }
 // apply runs one step, with an empty file for its outputs, and adds what it wrote to cfg of the later steps, and to the record. more reports that another
 // step follows if this one succeeds.
 func (e *Env) apply(ctx context.Context, r *recipe.Recipe, s recipe.Step, in *sls.Input, sink sls.Sink, more bool) (res *sls.StepResult, err error) {
-	if e.files.File == "" {
-		e.files = outfile.Series{File: outfile.Path(e.Tools.State, e.Deployment.ID), Machine: e.Tools.Host}
-	}
-	file := e.files.File
-	defer func() { e.files.End(more && err == nil && res.OK()) }()
-	if err := e.files.Begin(e.writers(), more); err != nil {
+	files := e.series()
+	file := files.File
+	defer func() { files.End(err == nil && res.OK()) }()
+	if err := files.Begin(e.writers(), more); err != nil {
 		return nil, fault.New(fault.Internal, "make the file for outputs", "%w", err)
 	}
 	if err := e.waits().Open(ctx); err != nil {
@@ -119,6 +117,14 @@ func (e *Env) apply(ctx context.Context, r *recipe.Recipe, s recipe.Step, in *sl
 	}
 	done(res, err)
 	return res, err
+}
+
+// series is that of the deployment's steps.
+func (e *Env) series() *outfile.Series {
+	if e.files.File == "" {
+		e.files = outfile.Series{File: outfile.Path(e.Tools.State, e.Deployment.ID), Machine: e.Tools.Host}
+	}
+	return &e.files
 }
 
 // writers returns the group whose members may write the file: steps may run as the project's user. nil means none.

@@ -35,7 +35,7 @@ func Path(state layout.State, id project.ID) string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("corpus-git-outputs-%x-%s", sum[:4], id), "outputs")
 }
 
-// Drop removes a deployment's file after a crash.
+// Drop removes a deployment's file after its steps, or after a crash.
 func Drop(state layout.State, id project.ID) error {
 	if id == "" || strings.ContainsAny(string(id), "/.") {
 		return nil
@@ -47,8 +47,8 @@ func drop(dir string) error {
 	return errors.Join(os.RemoveAll(dir), os.RemoveAll(dir+nextSuffix), os.RemoveAll(dir+oldSuffix))
 }
 
-// Series makes the file and the folder for reports again for each step of a deployment, while the step before runs. Drop removes what a crash leaves. It
-// is for one goroutine.
+// Series makes the file and the folder for reports again for each step of a deployment, while the step before runs, and removes them while the next one
+// does. Drop removes what is left in the end, or by a crash. It is for one goroutine.
 type Series struct {
 	// File is the path, of Path.
 	File    string
@@ -57,6 +57,13 @@ type Series struct {
 	next chan error    // the result of making it for the next step; nil if that has not begun
 	of   *host.Group   // for which group that is
 	gone chan struct{} // closed when what the last step left is removed; nil if nothing is being removed
+}
+
+// Prepare begins to make what the first step finds, as Begin does with more for those after it.
+func (s *Series) Prepare(group *host.Group) {
+	next := make(chan error, 1)
+	s.next, s.of = next, group
+	go func() { next <- s.make(s.dir()+nextSuffix, group) }()
 }
 
 // Begin makes what a step finds; more reports that another step may follow. Members of the group may write it if it is not nil and this process is root:
@@ -77,9 +84,7 @@ func (s *Series) Begin(group *host.Group, more bool) error {
 		return err
 	}
 	if more {
-		next := make(chan error, 1)
-		s.next, s.of = next, group
-		go func() { next <- s.make(s.dir()+nextSuffix, group) }()
+		s.Prepare(group)
 	}
 	return nil
 }
@@ -94,13 +99,13 @@ func (s *Series) made() error {
 	return err
 }
 
-// End removes what a step left; more reports that another step follows: otherwise nothing is left when it returns.
-func (s *Series) End(more bool) {
+// End removes what a step left: after a step that succeeded, beside what follows (Drop waits for it), otherwise nothing is left when it returns.
+func (s *Series) End(ok bool) {
 	if s.gone != nil {
 		<-s.gone
 		s.gone = nil
 	}
-	if !more {
+	if !ok {
 		_ = errors.Join(s.made(), drop(s.dir()))
 		return
 	}
@@ -117,9 +122,9 @@ func (s *Series) End(more bool) {
 	}()
 }
 
-// Close removes what is left if no further step began after an End that expected one.
+// Close removes what was made for a step that did not begin.
 func (s *Series) Close() {
-	if s.next != nil || s.gone != nil {
+	if s.next != nil {
 		s.End(false)
 	}
 }

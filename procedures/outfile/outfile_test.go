@@ -61,12 +61,14 @@ func TestSeries(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := outfile.Series{File: outfile.Path(layout.State(t.TempDir()), "one"), Machine: &host.Host{EUID: 1}}
+			state := layout.State(t.TempDir())
+			s := outfile.Series{File: outfile.Path(state, "one"), Machine: &host.Host{EUID: 1}}
 			dir := filepath.Dir(s.File)
 			for _, x := range []string{dir, dir + ".old", dir + ".next"} { // by a crash
 				require.NoError(t, errors.Join(os.MkdirAll(x, 0o700), os.WriteFile(filepath.Join(x, "outputs"), []byte("a=1\n"), 0o600)))
 			}
 			var before []*os.File
+			s.Prepare(nil)
 			for i := range 4 {
 				require.NoError(t, s.Begin(nil, i < 3))
 				for _, f := range before { // what still runs of earlier steps
@@ -87,15 +89,19 @@ func TestSeries(t *testing.T) {
 				defer f.Close()
 				before = append(before, f)
 				did(t, dir)
-				s.End(i < 3)
+				s.End(true)
 			}
+			require.NoError(t, outfile.Drop(state, "one"))
 			left, err := filepath.Glob(dir + "*")
 			require.NoError(t, err)
 			require.Empty(t, left)
-			// The step that was to follow does not.
+			// The step that was to follow does not; a step fails.
 			require.NoError(t, s.Begin(nil, true))
 			s.End(true)
 			s.Close()
+			s.Close()
+			require.NoError(t, s.Begin(nil, true))
+			s.End(false)
 			s.Close()
 			left, err = filepath.Glob(dir + "*")
 			require.NoError(t, err)
@@ -126,6 +132,6 @@ func TestSeriesOfAGroup(t *testing.T) {
 			require.Equal(t, mode, fi.Mode().Perm(), path)
 			require.EqualValues(t, gid, fi.Sys().(*syscall.Stat_t).Gid, path)
 		}
-		s.End(i < 3)
+		s.End(true)
 	}
 }

@@ -94,7 +94,8 @@ func (t Tree) Walk(ctx context.Context, f vfs.FS, part *Part, how How) (WalkResu
 	return WalkResult{Unchanged: w.right.Load(), Fixed: w.fixed.Load(), Foreign: w.foreign, Differ: w.differ, Unsure: len(w.shared) > 0 || w.missed, Inodes: w.inodes}, err
 }
 
-// walker applies the rules of one tree. Folders are passed to idle workers, so that several walk a wide tree in parallel.
+// walker applies the rules of one tree. Folders are passed to idle workers, so that several walk a wide tree in parallel, unless there is little to
+// look at.
 type walker struct {
 	dir   string
 	rules *node
@@ -132,6 +133,7 @@ type sharedName struct {
 
 const (
 	workers     = 4
+	little      = 100 // entries: looking at so many takes less time than to wait for another worker
 	shownDiffer = 20
 )
 
@@ -241,6 +243,10 @@ func (w *walker) one(ctx context.Context, d vfs.Dir, n, rel string, node *node, 
 		return st.Ino, fmt.Errorf("%s: %w", rel, err)
 	}
 	path := filepath.Join(rel, n)
+	if w.right.Load()+w.fixed.Load() < little {
+		w.walk(ctx, in, path, sub, rule, part)
+		return st.Ino, nil
+	}
 	select {
 	case w.free <- struct{}{}:
 		w.wg.Go(func() {
