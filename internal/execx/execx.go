@@ -100,24 +100,20 @@ func (o OS) Run(ctx context.Context, c Cmd) (Status, error) {
 	if lives { // otherwise it has ended and has not been waited for yet
 		n.started(cmd.Process.Pid, leader.start)
 	}
-	done := make(chan struct{})
 	ended := make(chan struct{})
-	go func() {
+	stop := context.AfterFunc(ctx, func() {
 		defer close(ended)
-		select {
-		case <-done:
-		case <-ctx.Done():
-			grace := c.Grace
-			if grace == 0 {
-				grace = DefaultGrace
-			}
-			endGroup(cmd.Process.Pid, leader.start, grace)
+		grace := c.Grace
+		if grace == 0 {
+			grace = DefaultGrace
 		}
-	}()
+		endGroup(cmd.Process.Pid, leader.start, grace)
+	})
 	err = cmd.Wait()
 	written := out.finish()
-	close(done)
-	<-ended
+	if !stop() {
+		<-ended
+	}
 	if cause := context.Cause(ctx); cause != nil {
 		// End processes of the group that outlived their leader.
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)

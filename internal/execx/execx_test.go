@@ -184,6 +184,36 @@ wait
 	require.Zero(t, n)
 }
 
+// A command has a note while it runs, with and without a file to link.
+func TestACommandIsNoted(t *testing.T) {
+	for name, before := range map[string]func(notes string) error{
+		"first":     func(string) error { return nil },
+		"again":     func(notes string) error { return os.WriteFile(filepath.Join(notes, ".note"), nil, 0o600) },
+		"no folder": os.Remove,
+		"no link":   func(notes string) error { return os.Mkdir(filepath.Join(notes, ".note"), 0o700) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			notes := t.TempDir()
+			require.NoError(t, before(notes))
+			seen := map[string]bool{}
+			for range 3 {
+				var out strings.Builder
+				c := execx.Cmd{Argv: []string{"sh", "-c", `echo $$ "$CORPUS_PROCESS"; ls "$1"`, "x", notes}, Env: env, Stdout: &out}
+				_, err := execx.OS{Notes: notes}.Run(t.Context(), c)
+				require.NoError(t, err)
+				said := strings.Fields(out.String())
+				require.Len(t, said, 3)
+				require.False(t, seen[said[1]], "the same note again")
+				seen[said[1]] = true
+				require.Regexp(t, "^("+filepath.Base(said[1])+"|"+said[0]+"-[0-9]+-[0-9a-f]+)$", said[2])
+				left, err := filepath.Glob(filepath.Join(notes, "[^.]*"))
+				require.NoError(t, err)
+				require.Empty(t, left)
+			}
+		})
+	}
+}
+
 // Processes left running by a command that has ended are not leftovers of a crash.
 func TestReapSparesWhatACommandLeftRunning(t *testing.T) {
 	dir := t.TempDir()

@@ -2,6 +2,7 @@ package execx
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,10 +16,16 @@ const Key = "CORPUS_PROCESS"
 // command has a process, then "<pid>-<start time>-<boot>". The process leads a session, so the number identifies all processes that it
 // starts, as long as one of them lives.
 //
+// The file is the same for all notes, which are links to it: making a file takes ten times as long as linking one.
+//
 // Notes need no fsync: they are about processes that outlive a killed server, and none outlives the machine.
 type note struct{ path string }
 
-const starting = "starting-"
+const (
+	starting = "starting-"
+	// linked is the name of the file that notes are links to. It stays until Reap.
+	linked = ".note"
+)
 
 // openNote writes the note of a command that is about to start. Without a folder, or if it can't be written, there is none: running the
 // command is more important.
@@ -26,10 +33,21 @@ func openNote(dir string) note {
 	if dir == "" {
 		return note{}
 	}
+	path := filepath.Join(dir, starting+strconv.FormatUint(rand.Uint64(), 36)) //nolint:gosec // a name that no other command has
+	if os.Link(filepath.Join(dir, linked), path) == nil {
+		return note{path}
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return note{}
 	}
-	f, err := os.CreateTemp(dir, starting)
+	f, err := os.OpenFile(filepath.Join(dir, linked), os.O_RDWR|os.O_CREATE, 0o600)
+	if err == nil {
+		_ = f.Close() // it is empty
+		if os.Link(f.Name(), path) == nil {
+			return note{path}
+		}
+	}
+	f, err = os.CreateTemp(dir, starting) // there are no more links, or the file system has none
 	if err != nil {
 		return note{}
 	}

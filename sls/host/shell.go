@@ -82,7 +82,10 @@ func (h *Host) RunShell(ctx context.Context, s Shell) (ShellResult, error) {
 		onLine = func(stderr bool, line string) { s.OnLine(stderr, s.Decode(line)) }
 	}
 	stdout, stderr := writer(out, onLine, false), writer(serr, onLine, true)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(s.Stdin), stdout, stderr
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	if s.Stdin != "" {
+		cmd.Stdin = strings.NewReader(s.Stdin)
+	}
 	if s.Merge {
 		cmd.Stderr = stdout
 	}
