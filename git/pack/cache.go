@@ -15,6 +15,8 @@ type Cache struct {
 	used  int64
 	order *list.List
 	items map[cacheKey]*list.Element
+	// readers are what its packs inflate with: a pushed pack needs one, and is read a few times.
+	readers *sync.Pool
 }
 
 type cacheKey struct {
@@ -30,7 +32,7 @@ type cacheItem struct {
 
 // NewCache returns a cache that keeps at most limit bytes of objects, and none larger than half of that.
 func NewCache(limit int64) *Cache {
-	return &Cache{limit: limit, order: list.New(), items: map[cacheKey]*list.Element{}}
+	return &Cache{limit: limit, order: list.New(), items: map[cacheKey]*list.Element{}, readers: newReaders()}
 }
 
 func (c *Cache) get(p *Pack, off int64) (plumbing.ObjectType, []byte, bool) {

@@ -98,7 +98,7 @@ func (g *run) findSorted(h plumbing.Hash) (int32, bool) {
 
 // writeIdx writes the index of version 2.
 func (g *run) writeIdx(w io.Writer) error {
-	out := &sumWriter{w: w, sum: sha1.New()}
+	out := newSumWriter(w, 2048+28*g.recs.n)
 	out.bytes([]byte(idxMagic))
 	for _, n := range g.fan {
 		out.u32(n)
@@ -128,7 +128,7 @@ func (g *run) writeIdx(w io.Writer) error {
 
 // writeRev writes the reverse index of version 1: the objects in the order of the pack, as positions in the order of names.
 func (g *run) writeRev(w io.Writer) error {
-	out := &sumWriter{w: w, sum: sha1.New()}
+	out := newSumWriter(w, 64+4*g.recs.n)
 	out.bytes([]byte("RIDX\x00\x00\x00\x01\x00\x00\x00\x01"))
 	mem := offheap.Make[uint32](len(g.order))
 	defer mem.Free()
@@ -150,20 +150,23 @@ type sumWriter struct {
 	err error
 }
 
+// sumBuffer is how much is written at once, at most.
 const sumBuffer = 64 << 10
 
+// newSumWriter makes one of about that many bytes.
+func newSumWriter(w io.Writer, size int) *sumWriter {
+	return &sumWriter{w: w, sum: sha1.New(), buf: make([]byte, 0, min(size, sumBuffer))}
+}
+
 func (s *sumWriter) bytes(b []byte) {
-	if s.buf == nil {
-		s.buf = make([]byte, 0, sumBuffer)
-	}
-	if len(s.buf)+len(b) > sumBuffer {
+	if len(s.buf)+len(b) > cap(s.buf) {
 		s.flush()
 	}
 	s.buf = append(s.buf, b...)
 }
 
 func (s *sumWriter) u32(v uint32) {
-	if len(s.buf)+4 > sumBuffer {
+	if len(s.buf)+4 > cap(s.buf) {
 		s.flush()
 	}
 	s.buf = binary.BigEndian.AppendUint32(s.buf, v)

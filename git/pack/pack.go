@@ -24,7 +24,7 @@ type Pack struct {
 	// users counts running calls, plus one while open. The index is unmapped at zero.
 	users  atomic.Int64
 	closed atomic.Bool
-	z      sync.Pool
+	z      *sync.Pool // of *reader, the cache's if there is one
 	rev    rev
 }
 
@@ -43,7 +43,9 @@ func Open(path string, cache *Cache) (*Pack, error) {
 		return nil, err
 	}
 	p := &Pack{path: path, file: f, cache: cache}
-	p.z.New = func() any { return new(reader) }
+	if p.z = newReaders(); cache != nil {
+		p.z = cache.readers
+	}
 	p.users.Store(1)
 	if err := p.open(base + ".idx"); err != nil {
 		f.Close()
@@ -221,6 +223,8 @@ type reader struct {
 	src []byte
 	big *bufio.Reader
 }
+
+func newReaders() *sync.Pool { return &sync.Pool{New: func() any { return new(reader) }} }
 
 // wholeRead is the inflated size up to which an entry is read with one call.
 const wholeRead = 1 << 20

@@ -9,7 +9,7 @@ const (
 
 // Window reads entries of packs with few system calls if they are near each other and are requested in about their order, as the files
 // of a tree are: one read serves for dozens. Distant entries are read one by one. The zero Window is ready; it is for one goroutine, holds
-// windowSize bytes, and may be used for one pack after another.
+// windowSize bytes at most, and may be used for one pack after another.
 type Window struct {
 	p   *Pack
 	off int64
@@ -36,10 +36,10 @@ func (w *Window) bytes(p *Pack, off, n int64) ([]byte, error) {
 		w.end = off + n
 		return nil, nil
 	}
-	if w.buf == nil {
-		w.buf = make([]byte, 0, windowSize)
-	}
 	size := min(windowSize, p.size-hashLen-off)
+	if int64(cap(w.buf)) < size {
+		w.buf = make([]byte, 0, min(windowSize, p.size)) // a pushed pack is often small
+	}
 	w.off, w.buf = off, w.buf[:size]
 	if _, err := p.file.ReadAt(w.buf, off); err != nil {
 		w.buf = w.buf[:0]
