@@ -287,8 +287,10 @@ func (p *Pipeline) admit(ctx context.Context, dep *deployment) (same *deployment
 	p.byID[d.ID] = dep
 	p.running.Add(1)
 	p.mu.Unlock()
-	if err = p.records.Note(ctx, dep.shown()); err == nil {
-		go dep.estimated()
+	if err = p.records.Note(ctx, dep.shown()); err == nil && !p.records.Estimated(d.Project) {
+		go dep.estimated() // it is asked for before the steps
+	} else if err == nil {
+		dep.estimated()
 	}
 	for _, x := range ahead {
 		x.estimated() // when it is dep's turn depends on it
@@ -476,6 +478,9 @@ func (dep *deployment) finish() {
 	}
 	if res.State == project.Done && rec.Trigger == project.TriggerUndeploy {
 		p.cfg.OnLive(rec.Project, nil)
+	}
+	if res.State == project.Live {
+		_, _ = p.records.Estimates(ctx, rec.Project) // the next deployment need not look for them, and says so if they can't be read
 	}
 	p.cfg.OnEnd(rec)
 }

@@ -22,6 +22,8 @@ type Store struct {
 	db *sql.DB
 	// Notify adds a notification to the transaction of a record; nil notifies nobody.
 	Notify func(ctx context.Context, tx db.Execer, n project.Notification) error
+
+	usual usual
 }
 
 // Open creates the table in a database if it is missing.
@@ -61,6 +63,9 @@ type txBeginner interface {
 }
 
 func (r *Store) write(ctx context.Context, to txBeginner, rec project.Record, news []project.Notification) error {
+	if rec.State != project.Waiting && rec.State != project.Running {
+		defer r.usual.forget(rec.Project)
+	}
 	if r.Notify == nil || len(news) == 0 {
 		return writeRecord(ctx, to, rec)
 	}
@@ -226,6 +231,7 @@ func Trim(ctx context.Context, d *sql.DB, last map[project.Name]project.ID) erro
 
 // Forget removes all records of a project. It is durable on return.
 func (r *Store) Forget(ctx context.Context, name project.Name) error {
+	defer r.usual.forget(name)
 	_, err := r.db.ExecContext(ctx, `DELETE FROM deployments WHERE project = ?`, name)
 	return err
 }
@@ -238,18 +244,6 @@ func (r *Store) Unfinished(ctx context.Context) ([]project.Record, error) {
 // Ended returns the newest records of all projects that are final.
 func (r *Store) Ended(ctx context.Context, limit int) ([]project.Record, error) {
 	return r.query(ctx, `WHERE NOT `+isOpen+` ORDER BY rowid DESC LIMIT ?`, limit)
-}
-
-// Estimates returns the durations of the parts of the last good deployments, and of the whole; deployments that skipped something do not count.
-func (r *Store) Estimates(ctx context.Context, name project.Name) (map[string]project.Estimate, error) {
-	list, err := r.query(ctx, `WHERE project = ? AND state = ? AND trigger <> ? ORDER BY rowid DESC LIMIT ?`, name, project.Live, project.TriggerRollback, 2*project.EstimateRuns)
-	var runs []project.Result
-	for _, rec := range list {
-		if rec.Result != nil && rec.Result.Unhealthy == "" && len(rec.Select.Only)+len(rec.Select.OnlySteps)+len(rec.Select.Skip) == 0 && rec.Resume == "" {
-			runs = append(runs, *rec.Result)
-		}
-	}
-	return project.EstimatesOf(runs), err
 }
 
 // Beyond returns the IDs of a project's final records that are older than its newest n, without those in keep.
@@ -280,6 +274,7 @@ func (r *Store) Remove(ctx context.Context, ids []string) error {
 	if err != nil {
 		return err
 	}
+	defer r.usual.forget("")
 	_, err = r.db.ExecContext(ctx, `DELETE FROM deployments WHERE id IN (SELECT value FROM json_each(?))`, string(list))
 	return err
 }

@@ -1,0 +1,111 @@
+package records
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"corpus-git/project"
+)
+
+// maxUsual is the number of projects whose estimates are kept.
+const maxUsual = 64
+
+// usual are the estimates of projects whose records have not changed since. The zero value is empty; its methods are safe for concurrent use.
+type usual struct {
+	mu      sync.Mutex
+	of      map[project.Name]map[string]project.Estimate
+	changes uint64 // how often forget was called
+}
+
+// forget is called after the final records of a project, or of any for "", may have changed.
+func (u *usual) forget(name project.Name) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.changes++
+	if name == "" {
+		clear(u.of)
+	}
+	delete(u.of, name)
+}
+
+func (u *usual) get(name project.Name) (of map[string]project.Estimate, changes uint64, ok bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	of, ok = u.of[name]
+	return of, u.changes, ok
+}
+
+// keep keeps estimates, unless forget was called since they were looked for.
+func (u *usual) keep(name project.Name, of map[string]project.Estimate, since uint64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.changes != since {
+		return
+	}
+	if u.of == nil || len(u.of) >= maxUsual {
+		u.of = map[project.Name]map[string]project.Estimate{}
+	}
+	u.of[name] = of
+}
+
+// Estimated reports whether Estimates has an answer without a query.
+func (r *Store) Estimated(name project.Name) bool {
+	_, _, ok := r.usual.get(name)
+	return ok
+}
+
+// Estimates returns the durations of the parts of the last good deployments, and of the whole; deployments that skipped something do not count. The caller does not change them. They are
+// remembered until a final record is written or removed.
+func (r *Store) Estimates(ctx context.Context, name project.Name) (map[string]project.Estimate, error) {
+	of, since, ok := r.usual.get(name)
+	if ok {
+		return of, nil
+	}
+	runs, err := r.good(ctx, name)
+	of = project.EstimatesOf(runs)
+	if err == nil {
+		r.usual.keep(name, of, since)
+	}
+	return of, err
+}
+
+// good returns the results of the last good deployments, the newest first: how long they took, and nothing else.
+func (r *Store) good(ctx context.Context, name project.Name) (runs []project.Result, err error) {
+	rows, err := r.db.QueryContext(ctx, `SELECT facts, result FROM deployments WHERE project = ? AND state = ? AND trigger <> ? ORDER BY rowid DESC LIMIT ?`,
+		name, project.Live, project.TriggerRollback, 2*project.EstimateRuns)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() && len(runs) < project.EstimateRuns {
+		var facts, result []byte
+		if err := rows.Scan(&facts, &result); err != nil {
+			return runs, err
+		}
+		var of struct {
+			Select project.Selection `json:"select"`
+			Resume project.ID        `json:"resume"`
+		}
+		if err := json.Unmarshal(facts, &of); err != nil {
+			return runs, err
+		}
+		if len(of.Select.Only)+len(of.Select.OnlySteps)+len(of.Select.Skip) > 0 || of.Resume != "" {
+			continue
+		}
+		var took *struct {
+			Unhealthy string           `json:"unhealthy"`
+			Started   time.Time        `json:"started"`
+			Ended     time.Time        `json:"ended"`
+			Timings   []project.Timing `json:"timings"`
+		}
+		if err := json.Unmarshal(result, &took); err != nil {
+			return runs, err
+		}
+		if took != nil && took.Unhealthy == "" {
+			runs = append(runs, project.Result{Started: took.Started, Ended: took.Ended, Timings: took.Timings})
+		}
+	}
+	return runs, rows.Err()
+}
