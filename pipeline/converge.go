@@ -150,7 +150,7 @@ func (dep *deployment) mayConverge(ctx context.Context) error {
 		return err
 	}
 	dep.p.settling.Lock(name)()
-	j, entries, err := journal.Open(dep.p.cfg.State.Journal(name.String()))
+	j, entries, err := dep.p.journals.Open(dep.p.cfg.State.Journal(name.String()))
 	if err != nil {
 		return fault.New(fault.Internal, "journal", "%w", err)
 	}

@@ -73,7 +73,7 @@ func (dep *deployment) deploy(ctx context.Context) {
 		return
 	}
 	p.settling.Lock(d.Project)()
-	j, entries, err := journal.Open(p.cfg.State.Journal(d.Project.String()))
+	j, entries, err := p.journals.Open(p.cfg.State.Journal(d.Project.String()))
 	if err != nil {
 		dep.refuse(err)
 		return

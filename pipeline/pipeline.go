@@ -19,6 +19,7 @@ import (
 	"corpus-git/internal/redact"
 	"corpus-git/layout"
 	"corpus-git/pipeline/approvals"
+	"corpus-git/pipeline/journal"
 	"corpus-git/pipeline/locks"
 	"corpus-git/pipeline/records"
 	"corpus-git/pipeline/secrets"
@@ -107,6 +108,8 @@ type Pipeline struct {
 	records *records.Store
 	// approvals are the deployments that wait until others approve them.
 	approvals *approvals.Store
+	// journals are those of projects.
+	journals journal.Closed
 
 	starting locks.Projects
 	// settling is held while a deployment that has left the queue makes its results durable.

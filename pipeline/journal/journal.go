@@ -89,8 +89,10 @@ type Journal struct {
 	file *os.File
 	size int64
 	tail tail
-	// named reports that the file's name is durable.
-	named bool
+	// named reports that the file's name is durable, ended that nothing is open in it.
+	named, ended bool
+	// closed remembers it when it is closed; nil if nothing does.
+	closed *Closed
 }
 
 // tail is where a sequence of entries ends.
@@ -172,7 +174,8 @@ func Open(path string) (*Journal, []Entry, error) {
 		_ = f.Close()
 		return nil, nil, fmt.Errorf("journal %s: %w", path, err)
 	}
-	return &Journal{path: path, file: f, size: size, tail: end}, lastOf(entries), nil
+	entries = lastOf(entries)
+	return &Journal{path: path, file: f, size: size, tail: end, ended: !OpenEnded(entries)}, entries, nil
 }
 
 // readFrom reads a file from an offset, with a buffer of the size of that.
@@ -368,7 +371,7 @@ func (j *Journal) add(e Entry, sync bool) error {
 		return errors.Join(err, j.file.Truncate(j.size))
 	}
 	j.size += int64(len(line))
-	j.tail = end
+	j.tail, j.ended = end, e.Kind == Ended
 	return nil
 }
 
@@ -387,4 +390,7 @@ func (j *Journal) restart() error {
 }
 
 // Close releases the file.
-func (j *Journal) Close() error { return j.file.Close() }
+func (j *Journal) Close() error {
+	j.closed.remember(j)
+	return j.file.Close()
+}
