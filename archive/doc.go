@@ -34,8 +34,12 @@
 //   - a file of the spare tree is reused if its own manifest gives it the same version.
 //
 // If there is no spare tree, Compact makes one in the background: a copy of the live tree, whose own manifest also proves what has not
-// changed since. Pause stops the copying after the current files, and a Make reuses the part that exists; version 0 marks what is missing. A
+// changed since. A spare tree that is older than what the last deployment made live is brought up to date in the same way, soon after that
+// deployment (Prepare): renamed, so that nothing on the disk calls it whole meanwhile, then what differs is copied. The next Make has nothing to copy.
+// Pause stops the copying after the current files, and a Make reuses the part that exists; version 0 marks what is missing. A
 // partial spare tree is known in memory only; after a restart it is removed.
+//
+// Which ctime is too close is decided by the clock that gives files their times (Config.FileTime), not by time.Now, which is a tick ahead of it.
 //
 // After a rollback the live files are the archive's copies, so the reference records their identities too. The spare tree takes the space of
 // one tree; Config.NoSpare and Policy.Squeeze do without it.

@@ -27,6 +27,8 @@ type site struct {
 	p layout.Project
 	s *archive.Store
 	n int
+	// today dates archives by the clock.
+	today bool
 }
 
 var noReserve = archive.Reserve{Percent: -1}
@@ -57,10 +59,11 @@ func (s *site) write(rel, content string) {
 
 func (s *site) facts() archive.Facts {
 	s.n++
-	return archive.Facts{
-		ID: fmt.Sprintf("%08d-0000-4000-8000-000000000000", s.n), Project: "app",
-		At: time.Date(2026, 1, 2, 3, 4, s.n, 0, time.UTC), Held: archive.Commits{Code: "aaaa"}, By: "kim",
+	at := time.Date(2026, 1, 2, 3, 4, s.n, 0, time.UTC)
+	if s.today {
+		at = time.Now()
 	}
+	return archive.Facts{ID: fmt.Sprintf("%08d-0000-4000-8000-000000000000", s.n), Project: "app", At: at, Held: archive.Commits{Code: "aaaa"}, By: "kim"}
 }
 
 func (s *site) make() archive.Archive {

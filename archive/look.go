@@ -29,7 +29,7 @@ func (s *Store) Look(ctx context.Context, deploying bool) (drop func()) {
 		}
 		return func() {}
 	}
-	l := early.Begin(ctx, early.Request{Notifier: s.cfg.Looks, FS: s.fs, Dir: s.project.Dir(), Trees: trees(), Workers: s.cfg.Workers, Now: s.cfg.Now, Known: s.knownNames})
+	l := early.Begin(ctx, early.Request{Notifier: s.cfg.Looks, FS: s.fs, Dir: s.project.Dir(), Trees: trees(), Workers: s.cfg.Workers, Now: s.cfg.FileTime, Known: s.knownNames})
 	s.look = l
 	end := time.AfterFunc(early.MaxAge, func() { s.dropLook(l) })
 	return func() {

@@ -43,7 +43,7 @@ func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 	const op = "make archive"
 	s.work.Lock()
 	defer s.work.Unlock()
-	begun := s.cfg.Now()
+	look, begun := s.cfg.FileTime(), s.cfg.Now()
 	final := s.project.Archive(req.At, req.ID)
 	if a, err := s.read(final); err == nil && a.ID == req.ID {
 		return a, nil
@@ -57,7 +57,7 @@ func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 	if err := s.reaper.Remove(tmp); err != nil {
 		return Archive{}, explain(op, err)
 	}
-	m := &making{s: s, tmp: tmp, asked: begun, begun: begun, req: req}
+	m := &making{s: s, tmp: tmp, asked: begun, begun: look, req: req}
 	err := m.build(ctx)
 	if err == nil {
 		err = s.takeHookOutput(final, tmp)
@@ -137,7 +137,7 @@ func explain(op string, err error) error {
 type making struct {
 	s   *Store
 	tmp string
-	// asked is when Make was called, begun when the look at the trees began.
+	// asked is when Make was called, begun when the look at the trees began, by the file system's clock.
 	asked, begun time.Time
 	req          MakeRequest
 	// all are the archives that there are; listed is why they are not known.

@@ -23,7 +23,7 @@ func (s *Store) Room(ctx context.Context, later Later) error {
 	defer func() { _ = src.Close() }()
 	from, _, release := s.lockBase()
 	defer release()
-	m := &making{s: s, begun: s.cfg.Now(), req: MakeRequest{Later: later}}
+	m := &making{s: s, begun: s.cfg.FileTime(), req: MakeRequest{Later: later}}
 	t, err := tree.Scan(ctx, src, trees(), s.cfg.Workers)
 	if err != nil {
 		return err

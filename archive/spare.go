@@ -90,14 +90,14 @@ func (s *Store) inBurst() (bool, error) {
 	return len(all) > 1 && all[0].At.Sub(all[1].At) < burst, err
 }
 
-// Prepare makes a spare tree soon after a deployment, if there is none and Make would copy everything without it: not for a tree that Make
-// packs at once. It packs the oldest archive that holds about as much as the newest, whose tree becomes the spare one. If it can't, or the
+// Prepare makes a spare tree soon after a deployment, or brings it up to date, unless Make would copy nothing without it: a tree that it packs at
+// once. If there is none it packs the oldest archive that holds about as much as the newest, whose tree becomes the spare one. If it can't, or the
 // newest archive came within ten seconds of the one before, it copies the live tree, which other deployments may interrupt; an interrupted copy is continued later. Otherwise the contract is that of Compact; only
-// one of the two runs at a time for a store, and the other returns without doing anything. made reports that a spare tree was made.
+// one of the two runs at a time for a store, and the other returns without doing anything. made reports that a spare tree was made or changed.
 func (s *Store) Prepare(ctx context.Context, p Policy) (made bool, err error) {
 	const op = "prepare the next archive"
 	w := &compaction{s: s, ctx: ctx, soon: true}
-	if s.cfg.NoSpare || s.hasSpare() || !w.alone() {
+	if s.cfg.NoSpare || !w.alone() {
 		return false, nil
 	}
 	defer w.over()
@@ -106,7 +106,7 @@ func (s *Store) Prepare(ctx context.Context, p Policy) (made bool, err error) {
 	}
 	defer w.end()
 	all, err := s.List()
-	if err != nil || len(all) == 0 || s.manySmall(all[0].Sizes) {
+	if err != nil || len(all) == 0 || s.manySmall(all[0].Sizes) || s.sparedSince(all[0]) {
 		return false, err
 	}
 	over, err := s.cfg.Begin()
@@ -120,10 +120,13 @@ func (s *Store) Prepare(ctx context.Context, p Policy) (made bool, err error) {
 	return made, nil
 }
 
+// Settled is how long after a deployment its last changes are not racy any more: what Prepare copies before that is copied again.
+const Settled = tree.RacyWindow + 10*time.Millisecond
+
 func (w *compaction) prepare(p Policy) (bool, error) {
 	s := w.s
-	if s.cfg.NoSpare || s.hasSpare() {
-		return false, nil
+	if s.hasSpare() {
+		return w.spare(p)
 	}
 	all, err := s.plainOnes()
 	if err != nil {
@@ -148,11 +151,45 @@ func (w *compaction) prepare(p Policy) (bool, error) {
 	return w.spare(p)
 }
 
-// spare makes a spare tree of what is live if there is none, so that the next archive need not be a full copy. It stops as soon as a
+// sparedSince reports whether there is a spare tree that is not older than what the deployment of the newest archive made live.
+func (s *Store) sparedSince(newest Archive) bool {
+	f, ok := s.spareFacts()
+	return ok && f.scanned >= newest.At.UnixNano()
+}
+
+// reopen makes the spare tree the one that copyLive continues, if it is older than what is live.
+func (w *compaction) reopen() (bool, error) {
+	s := w.s
+	unlock, err := w.lock()
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	s.sparing.Lock()
+	defer s.sparing.Unlock()
+	all, err := s.List()
+	if err != nil || len(all) == 0 || s.next != nil || s.sparedSince(all[0]) {
+		return false, err
+	}
+	m := s.loadSpare()
+	if m == nil {
+		return false, nil
+	}
+	if err := s.reaper.Remove(s.nextPath()); err != nil {
+		return false, err
+	}
+	if err := s.fs.Rename(s.sparePath(), s.nextPath()); err != nil {
+		return false, err
+	}
+	s.next = &next{m}
+	return true, nil
+}
+
+// spare makes a spare tree of what is live, or brings the existing one up to date, so that the next archive need not be copied. It stops as soon as a
 // deployment needs the disk, and the archive of that deployment reuses what was copied; otherwise the next call continues.
 func (w *compaction) spare(p Policy) (made bool, err error) {
 	s := w.s
-	if s.cfg.NoSpare || s.hasSpare() {
+	if s.cfg.NoSpare {
 		return false, nil
 	}
 	if p.MaxBytes > 0 {
@@ -166,6 +203,11 @@ func (w *compaction) spare(p Policy) (made bool, err error) {
 		}
 	}
 	defer s.use(s.nextPath())()
+	if s.hasSpare() {
+		if open, err := w.reopen(); err != nil || !open {
+			return false, err
+		}
+	}
 	for {
 		m, err := w.copyLive()
 		switch {
@@ -197,7 +239,7 @@ func (w *compaction) copyLive() (whole *tree.Manifest, err error) {
 	if s.gate.waiting() != nil {
 		return nil, nil
 	}
-	begun := s.cfg.Now()
+	begun := s.cfg.FileTime()
 	src, err := s.fs.OpenDir(s.project.Dir())
 	if err != nil {
 		return nil, err
@@ -255,6 +297,7 @@ func (w *compaction) copyLive() (whole *tree.Manifest, err error) {
 	if err := writePlain(dst, manifestFile, whole.Encode()); err != nil {
 		return nil, err
 	}
+	tree.AsRead(whole.Entries)
 	s.next = &next{whole}
 	return whole, nil
 }
@@ -287,7 +330,13 @@ func (w *compaction) publishSpare(m *tree.Manifest) (bool, error) {
 		return false, nil
 	}
 	s.next = nil
-	return true, s.putSpare(s.nextPath())
+	if err := s.putSpare(s.nextPath()); err != nil {
+		return false, err
+	}
+	if w.soon {
+		s.remember(s.sparePath(), m, nil)
+	}
+	return true, nil
 }
 
 // backgroundWorkers is how many workers copy a spare tree: few, because nothing waits for it.
@@ -311,12 +360,15 @@ func (s *Store) referenceIn(all []Archive) *tree.Reference {
 		}
 		r := &tree.Reference{Manifest: m}
 		if a.Rollback != nil && a.Rollback.Method == methodExchange {
-			r.LiveSince = a.Rollback.Begun.UnixNano()
+			r.LiveSince = a.Rollback.Begun.Add(-clocks).UnixNano()
 		}
 		return r
 	}
 	return nil
 }
+
+// clocks is how far the file system's clock may be behind Config.Now: more than the longest tick of a kernel.
+const clocks = 50 * time.Millisecond
 
 // manifest reads the manifest in a folder.
 func (s *Store) manifest(dir string) (*tree.Manifest, error) {

@@ -2,6 +2,7 @@ package archive_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"sync/atomic"
 	"testing"
@@ -48,12 +49,71 @@ func TestAnEmptyTreeIsNotRecycled(t *testing.T) {
 	require.Zero(t, b.Made.Copied)
 }
 
+// A spare tree that is older than the newest deployment is brought up to date, once: then the next archive copies nothing.
+func TestASpareTreeIsBroughtUpToDate(t *testing.T) {
+	for name, prepare := range map[string]func(*site) bool{
+		"soon": func(s *site) bool {
+			made, err := s.s.Prepare(context.Background(), archive.Policy{Keep: 3})
+			require.NoError(t, err)
+			return made
+		},
+		"later": func(s *site) bool { return s.compact(archive.Policy{Keep: 3}).Spared },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			s.today = true
+			exotic(t, s.live(""))
+			for _, n := range []string{"x/1", "x/2", "y/1", "y/2"} {
+				s.write(n, "content of "+n)
+			}
+			settle()
+			for range 3 {
+				s.good()
+			}
+			require.True(t, s.rotate(archive.Policy{Keep: 1}).Recycled)
+			s.good()
+			require.True(t, s.rotate(archive.Policy{Keep: 1}).Recycled)
+			s.write("x/2", "changed")
+			s.write("z/new", "new")
+			require.NoError(t, os.RemoveAll(s.live("y")))
+			require.NoError(t, os.Chmod(s.live("x"), 0o700))
+			settle()
+			require.True(t, prepare(s))
+			require.False(t, prepare(s), "it is up to date")
+			s.requireNoLeftovers()
+			b := s.make()
+			s.requireExact(b)
+			require.Zero(t, b.Made.Copied)
+			require.Equal(t, int64(4), b.Made.Changed, "since the archive before")
+			require.NoError(t, s.s.SetVerdict(b.ID, archive.Good))
+			s.requireNoLeftovers()
+		})
+	}
+}
+
 // A deployment interrupts the copying of a spare tree at any call, and reuses what exists: its archive is exact, whatever changed meanwhile.
 func TestAnInterruptedSpareTreeIsTakenOver(t *testing.T) {
+	t.Run("new", func(t *testing.T) { interrupted(t, 37, func(s *site) { s.good() }) })
+	t.Run("behind", func(t *testing.T) {
+		interrupted(t, 83, func(s *site) {
+			s.today = true
+			for i := range 8 {
+				s.write(fmt.Sprintf("same/%d", i), "is kept")
+			}
+			settle()
+			s.good()
+			s.good()
+			require.True(t, s.rotate(archive.Policy{Keep: 1}).Recycled)
+		})
+	})
+}
+
+// interrupted is a test of a project that had deployments before; step is how many calls are between two interruptions.
+func interrupted(t *testing.T, step int, deployed func(*site)) {
 	took := 0
-	for k := 1; ; k += 37 {
+	for k := 1; ; k += step {
 		s := newSite(t)
-		s.good()
+		deployed(s)
 		exotic(t, s.live(""))
 		for _, n := range []string{"x/1", "x/2", "x/3", "y/1", "y/2"} {
 			s.write(n, "content of "+n)

@@ -42,8 +42,11 @@ type Store struct {
 type Config struct {
 	// FS is the file system; nil is the machine's.
 	FS vfs.FS
-	// Now is the clock; nil is time.Now. It is compared with times of the file system.
+	// Now is the clock; nil is time.Now.
 	Now func() time.Time
+	// FileTime is the clock by which the file system gives files their times: a change after a call gets no earlier one. nil is Now, if that is set,
+	// or else the kernel's.
+	FileTime func() time.Time
 	// Workers copy and stat in parallel; 0 is 8: more than cores, because most of them wait for the disk.
 	Workers int
 	// SyncEvery is the number of bytes of a copy after which the file system is synced; 0 is 64 MB.
@@ -90,6 +93,11 @@ func (r Reserve) of(total uint64) uint64 {
 func New(p layout.Project, cfg Config) *Store {
 	if cfg.FS == nil {
 		cfg.FS = vfs.OS{}
+	}
+	if cfg.FileTime == nil {
+		if cfg.FileTime = cfg.Now; cfg.Now == nil {
+			cfg.FileTime = vfs.FileTime
+		}
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

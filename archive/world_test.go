@@ -266,6 +266,20 @@ func operations() []operation {
 		{name: "compact", setup: (*world).deploy, steady: true, long: true, wrap: none, run: func(w *world, s *archive.Store) error {
 			return compact(s)
 		}},
+		{name: "bring the spare tree up to date", setup: (*world).deployedSince, steady: true, wrap: none, run: func(w *world, s *archive.Store) error {
+			made, err := s.Prepare(context.Background(), archive.Policy{Keep: 3})
+			if err == nil && !made && s.Spare() == 0 {
+				err = errors.New("there is no spare tree")
+			}
+			if err != nil {
+				return err
+			}
+			a, err := s.Make(context.Background(), archive.MakeRequest{Facts: w.facts(5)})
+			if err == nil && a.Packed == nil && a.Made.Notes.Vanished == 0 && len(a.Trees) == 2 { // a fault may be that something has vanished
+				w.requireSameContent(a)
+			}
+			return err
+		}},
 		{name: "restore a packed one", setup: (*world).deployAndPack, long: true, wrap: none, run: func(w *world, s *archive.Store) error {
 			_, err := s.Restore(context.Background(), w.id, nil)
 			return err
@@ -322,6 +336,41 @@ func (w *world) burstAndBack() {
 	require.NoError(w.t, f.Remove(w.p.Live()+"/more4"))
 	require.NoError(w.t, f.SyncFS("/"))
 	w.m.Advance(time.Minute)
+}
+
+// deployedSince leaves a spare tree that is older than the last deployment.
+func (w *world) deployedSince() {
+	f, s := w.m.FS(), w.store(w.m.FS())
+	facts := w.facts(4)
+	facts.At = w.m.Now()
+	_, err := s.Make(context.Background(), archive.MakeRequest{Facts: facts})
+	require.NoError(w.t, err)
+	require.NoError(w.t, s.SetVerdict(w.id, archive.Good))
+	r, err := s.Rotate(archive.Policy{Keep: 1})
+	require.NoError(w.t, err)
+	require.True(w.t, r.Recycled)
+	require.NoError(w.t, s.Wait())
+	memWrite(w.t, f, w.p.Live()+"/dir/b", "the deployment's")
+	memWrite(w.t, f, w.p.Live()+"/new", "new")
+	require.NoError(w.t, f.Remove(w.p.Live()+"/dir/link"))
+	require.NoError(w.t, vfs.MkdirAll(f, w.p.Live()+"/dir/link/now/a/folder", 0o700))
+	require.NoError(w.t, f.SyncFS("/"))
+	w.m.Advance(time.Minute)
+}
+
+// requireSameContent compares each file of the live tree with the archive's.
+func (w *world) requireSameContent(a archive.Archive) {
+	for p, d := range memSnapshot(w.t, w.m.FS(), w.p) {
+		rel, ok := strings.CutPrefix(p, w.p.Live()+"/")
+		if st, err := w.m.FS().Lstat(p); !ok || err != nil || !st.IsRegular() {
+			continue
+		}
+		want, err := vfs.ReadFile(w.m.FS(), p)
+		require.NoError(w.t, err)
+		got, err := vfs.ReadFile(w.m.FS(), a.Path+"/project/"+rel)
+		require.NoError(w.t, err)
+		require.Equal(w.t, string(want), string(got), "%s: %s", p, d)
+	}
 }
 
 func compact(s *archive.Store) error {

@@ -30,7 +30,8 @@ type Request struct {
 	Dir     string
 	Trees   []string
 	Workers int
-	Now     func() time.Time
+	// Now is the clock by which the file system gives files their times.
+	Now func() time.Time
 	// Known returns the names that the newest archive knows, nil if they are not in memory. It is called while the scan has begun, and may be nil.
 	Known func() *tree.Known
 }

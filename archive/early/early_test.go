@@ -123,7 +123,7 @@ func TestHistories(t *testing.T) {
 	for i, dir := range worlds {
 		var was *tree.Known
 		if i%4 != 0 {
-			at := time.Now()
+			at := vfs.FileTime()
 			m, err := tree.Scan(context.Background(), open(t, dir), names(), 2)
 			require.NoError(t, err)
 			tree.MarkRacy(m.Entries, at)

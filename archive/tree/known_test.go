@@ -55,8 +55,8 @@ func TestKnownNames(t *testing.T) {
 	src, err := vfs.OS{}.OpenDir(dir)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, src.Close()) }()
-	require.NoError(t, os.WriteFile(at("e/f3"), nil, 0o644)) // just before
-	begun := time.Now()
+	begun := vfs.FileTime()
+	require.NoError(t, os.WriteFile(at("e/f3"), nil, 0o644)) // too late
 	was, err := tree.Scan(context.Background(), src, []string{"project"}, 2)
 	require.NoError(t, err)
 	tree.MarkRacy(was.Entries, begun)

@@ -10,13 +10,15 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// RacyWindow is the longest time in which a change may go unnoticed: two writes within one tick of the file system's clock leave the same
-// ctime. Kernels tick every 1 to 10 ms; file systems that store whole seconds are recognised by times without a fraction.
+// RacyWindow is the longest time in which a change may go unnoticed. Two writes within one tick of the file system's clock leave the same ctime;
+// by that clock (vfs.FileTime), a change after the scan began is no older than that. A write notes the time before the content: the window is
+// for one that was under way. File systems that store whole seconds are recognised by times without a fraction.
 const (
-	RacyWindow = 50 * time.Millisecond
+	RacyWindow = 10 * time.Millisecond
 	racyWhole  = 2 * time.Second
 )
 
+// racy reports whether a file that had this ctime in a scan may have changed since without a trace. begun is by the file system's clock.
 func racy(ctime, begun int64) bool {
 	if ctime%int64(time.Second) == 0 {
 		return ctime >= begun-int64(racyWhole)
@@ -24,7 +26,7 @@ func racy(ctime, begun int64) bool {
 	return ctime >= begun-int64(RacyWindow)
 }
 
-// MarkRacy sets FlagRacy for a scan that began at the given time.
+// MarkRacy sets FlagRacy for a scan that began at the given time by the file system's clock.
 func MarkRacy(entries []Entry, begun time.Time) {
 	for i := range entries {
 		entries[i].Flags &^= FlagRacy
@@ -37,7 +39,7 @@ func MarkRacy(entries []Entry, begun time.Time) {
 // Reference is the newest manifest that can be read, the best record of the live tree. nil if there is none.
 type Reference struct {
 	Manifest *Manifest
-	// LiveSince is when the copies of this archive became the live tree, 0 if they did not.
+	// LiveSince is when the copies of this archive became the live tree, by the file system's clock or before; 0 if they did not.
 	LiveSince int64
 }
 

@@ -18,7 +18,7 @@ import (
 
 // Snapshot is the scan of the live trees by Make. It is read-only.
 type Snapshot struct {
-	// Begun is when it began, by the Store's clock. Each file was read once, after that.
+	// Begun is when it began, by the file system's clock. Each file was read once, after that.
 	Begun   time.Time
 	entries []Entry
 }

@@ -150,8 +150,13 @@ func (s *Scheduler) rest(ctx context.Context, name project.Name, more <-chan str
 	}
 }
 
-// prepare prepares the next archive of a project.
+// prepare prepares the next archive of a project. What the last steps changed may be copied then.
 func (s *Scheduler) prepare(ctx context.Context, name project.Name) {
+	select {
+	case <-time.After(archive.Settled):
+	case <-ctx.Done():
+		return
+	}
 	keep, err := s.Retention(ctx, name)
 	if err == nil {
 		_, err = s.Archives(name).Prepare(ctx, procedures.RetentionPolicy(keep))
