@@ -113,6 +113,9 @@ func (s *Store) putStaged(v StagedVerdict, late *unsettled) bool {
 	if err := syncFile(s.fs, v.tmp, v.Covered); err != nil {
 		return false
 	}
+	var old vfs.Held
+	defer old.Release()
+	old.Keep(s.fs, filepath.Join(v.path, recordFile))
 	if err := s.fs.Rename(v.tmp, filepath.Join(v.path, recordFile)); err != nil {
 		return false
 	}

@@ -191,15 +191,6 @@ func (dep *deployment) later(f func() error) error {
 	return nil
 }
 
-// aside runs f beside what follows for a deployment that went live, whose verdict waits for it; otherwise now.
-func (dep *deployment) aside(f func()) {
-	if !dep.soon {
-		f()
-		return
-	}
-	dep.closing.Go(f)
-}
-
 // settle runs what was deferred until after the verdict.
 func (dep *deployment) settle() {
 	if dep.journal != nil && dep.soon {

@@ -35,7 +35,7 @@ func (dep *deployment) deploy(ctx context.Context) {
 	}
 	dep.update(func(rec *project.Record) { rec.Deployment = d })
 	dep.printPromoted()
-	defer dep.aside(func() { p.dropRecipes(d.ID) })
+	defer func() { _ = dep.later(func() error { p.dropRecipes(d.ID); return nil }) }()
 	p.known.Recall(ctx, d, dep.in, dep.redact)
 	tools, end := p.cfg.Tools.Open()
 	defer func() {
@@ -331,11 +331,12 @@ func (dep *deployment) stage(ctx context.Context, changes []journal.RefChange) (
 func (dep *deployment) dropStaged() {
 	dep.livePins.Abort()
 	dep.newPins.Abort()
+	_ = dep.named()
 	_ = dep.settled()
 }
 
 // beside makes durable what the deployment has recorded. It runs after the archive was written and its file system synced, so that little
-// is left to write. It ends with renames, which the sync of the archive's own name makes durable.
+// is left to write. It ends with names, whose syncs run beside that of the archive's own, until named returns.
 func (dep *deployment) beside(ctx context.Context, covered uint64) error {
 	if dep.begun {
 		return nil
@@ -358,7 +359,12 @@ func (dep *deployment) beside(ctx context.Context, covered uint64) error {
 	if err != nil {
 		return fault.New(fault.Internal, "pin commits", "%w", err)
 	}
-	dep.begun = true
+	names := func() error { return nil }
+	if dep.in != nil {
+		names = func() error { return dep.in.SyncNames(ctx) }
+	}
+	dep.named = staged.Together(dep.livePins.Settle, names)
+	dep.livePins, dep.begun = nil, true
 	return nil
 }
 
@@ -375,14 +381,9 @@ func (dep *deployment) publish(ctx context.Context) error {
 	if err := dep.beside(ctx, 0); err != nil {
 		return err
 	}
-	names := func() error { return nil }
-	if dep.in != nil {
-		names = func() error { return dep.in.SyncNames(ctx) }
-	}
-	if err := staged.Together(dep.livePins.Settle, names)(); err != nil {
+	if err := dep.named(); err != nil {
 		return fault.New(fault.Internal, "pin commits", "%w", err)
 	}
-	dep.livePins = nil
 	if err := dep.env.Prepared.Store(ctx, dep.env.Tools, dep.env.Deployment.Project); err != nil {
 		return err
 	}

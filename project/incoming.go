@@ -14,7 +14,8 @@ type Incoming interface {
 	Stage(ctx context.Context, covered uint64) error
 	// SyncNames makes durable the names that Stage gave, so that Publish need not.
 	SyncNames(ctx context.Context) error
-	// Publish is Migrate except that settle makes durable what is visible then. settle may run beside other work; both are idempotent.
+	// Publish is Migrate except that settle makes durable what is visible then, and that Discard must follow, which removes what is left.
+	// settle may run beside other work; both are idempotent.
 	Publish(ctx context.Context) (settle func() error, err error)
 	// Discard removes what was not migrated. It is idempotent, and safe after Migrate.
 	Discard() error

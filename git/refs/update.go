@@ -82,6 +82,8 @@ type Prepared struct {
 	removed map[string]bool
 	// published reports that Publish was called.
 	published bool
+	// gone are files that Publish replaced or removed.
+	gone vfs.Held
 }
 
 // Prepare returns the first part of Update, everything that may refuse the changes. beside are refs that are about to be created elsewhere,
@@ -185,6 +187,7 @@ func (p *Prepared) Sync(covered uint64) error {
 // Publish makes the changes visible; it fails if a new value is not durable. The changes are durable after Settle. After an error call
 // Abort; as in Update some may have changed.
 func (p *Prepared) Publish() error {
+	defer p.gone.Release()
 	if err := p.s.apply(p); err != nil {
 		return err
 	}
@@ -354,6 +357,7 @@ func (s *Store) apply(p *Prepared) (err error) {
 		if !u.New.IsZero() || !u.set {
 			continue
 		}
+		p.gone.Keep(s.fs(), s.path(u.Name))
 		if err := s.fs().Remove(s.path(u.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -364,6 +368,9 @@ func (s *Store) apply(p *Prepared) (err error) {
 	for _, u := range ups {
 		if u.New.IsZero() || !u.moves() {
 			continue
+		}
+		if u.set {
+			p.gone.Keep(s.fs(), s.path(u.Name))
 		}
 		if err := u.lock.publish(); err != nil {
 			return err

@@ -39,6 +39,7 @@ type Quarantine struct {
 
 	settling  sync.Mutex // held by settle
 	unsettled bool       // the index's name is not durable yet
+	clearing  sync.WaitGroup
 }
 
 // NewQuarantine creates the folder objects/incoming-<id>. id is one path element of letters, digits, '-' and '_'. It returns an error if the
@@ -304,14 +305,17 @@ func (q *Quarantine) SyncNames() error {
 // it again completes it. The quarantine can still be read afterwards. A second call does nothing, nor does one after Discard.
 func (q *Quarantine) Migrate() error {
 	settle, err := q.Publish()
+	if err == nil {
+		err = settle()
+	}
 	if err != nil {
 		return err
 	}
-	return settle()
+	return q.clear()
 }
 
-// Publish is Migrate except that what is visible when it returns is durable only when settle has returned. settle may be called beside other
-// uses of the quarantine, and again after an error.
+// Publish is Migrate except that what is visible when it returns is durable only when settle has returned, and that the quarantine's folder is
+// there until Discard. settle may be called beside other uses of the quarantine, and again after an error.
 func (q *Quarantine) Publish() (settle func() error, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -350,7 +354,7 @@ func (q *Quarantine) Publish() (settle func() error, err error) {
 	return q.settle, nil
 }
 
-// settle makes durable what Publish made visible, and removes what is left.
+// settle makes durable what Publish made visible, and begins to remove what is left.
 func (q *Quarantine) settle() error {
 	q.settling.Lock()
 	defer q.settling.Unlock()
@@ -360,15 +364,24 @@ func (q *Quarantine) settle() error {
 		}
 		q.unsettled = false
 	}
+	q.clearing.Go(func() { _ = os.RemoveAll(q.dir) })
+	return nil
+}
+
+// clear returns when nothing is left of the folder.
+func (q *Quarantine) clear() error {
+	q.settling.Lock()
+	defer q.settling.Unlock()
+	q.clearing.Wait()
 	return os.RemoveAll(q.dir)
 }
 
-// Discard removes the quarantine and its content. After Migrate, and a second time, it does nothing.
+// Discard removes the quarantine and its content. After Migrate, and a second time, it does nothing; after Publish it removes only the folder.
 func (q *Quarantine) Discard() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.ended {
-		return nil
+		return q.clear()
 	}
 	q.ended = true
 	q.unstage()

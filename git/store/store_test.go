@@ -93,7 +93,7 @@ func TestWritePackIsGoodForGit(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotFound)
 }
 
-// What is published is visible at once, and Migrate after it completes what settle has not done yet.
+// What is published is visible at once, and Migrate after it completes what settle has not done yet. The folder goes with Migrate or Discard.
 func TestPublishThenSettle(t *testing.T) {
 	src := history(t, 6)
 	db := newDB(t)
@@ -121,12 +121,14 @@ func TestPublishThenSettle(t *testing.T) {
 		require.NoError(t, os.Rename(packs+"-away", packs))
 		if i == 0 {
 			require.NoError(t, again())
+			require.NoError(t, q.Discard())
 		} else {
 			require.NoError(t, q.Migrate())
 		}
 		require.NoDirExists(t, q.dir)
 		require.NoError(t, settle())
 		require.NoError(t, q.Discard())
+		require.NoDirExists(t, q.dir)
 	}
 	same(t, db, src, gittest.Objects(t, src, "master"))
 	gittest.Git(t, db.Dir(), "fsck", "--strict", "--full", "--no-dangling")

@@ -78,7 +78,7 @@ func (in *Incoming) giveUp(who *bool) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	*who = false
-	// A Deployer that migrated need not call Discard.
+	// A Deployer that migrated need not call Discard: what Publish left goes with the session's release.
 	if in.session || in.deployer && !in.migrated {
 		return nil
 	}
