@@ -62,6 +62,8 @@ type Commander interface {
 type OS struct {
 	// Notes is a folder in which each command is recorded while it runs, so that Reap finds it after a crash; "" records none.
 	Notes string
+	// Boot is the result of Boot, so that it is not read for each command; "" reads it.
+	Boot string
 }
 
 var _ Commander = OS{}
@@ -82,7 +84,7 @@ func (o OS) Run(ctx context.Context, c Cmd) (Status, error) {
 		return Status{}, err
 	}
 	cmd := command(c, path)
-	n := openNote(o.Notes)
+	n := openNote(o.Notes, o.Boot)
 	defer func() { n.close() }()
 	cmd.Env = append(append([]string{}, c.Env...), n.env()...)
 	out, err := pipeOutputs(cmd)

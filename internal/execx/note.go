@@ -1,6 +1,7 @@
 package execx
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -19,7 +20,7 @@ const Key = "CORPUS_PROCESS"
 // The file is the same for all notes, which are links to it: making a file takes ten times as long as linking one.
 //
 // Notes need no fsync: they are about processes that outlive a killed server, and none outlives the machine.
-type note struct{ path string }
+type note struct{ path, boot string }
 
 const (
 	starting = "starting-"
@@ -29,13 +30,13 @@ const (
 
 // openNote writes the note of a command that is about to start. Without a folder, or if it can't be written, there is none: running the
 // command is more important.
-func openNote(dir string) note {
+func openNote(dir, boot string) note {
 	if dir == "" {
 		return note{}
 	}
 	path := filepath.Join(dir, starting+strconv.FormatUint(rand.Uint64(), 36)) //nolint:gosec // a name that no other command has
 	if os.Link(filepath.Join(dir, linked), path) == nil {
-		return note{path}
+		return note{path, boot}
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return note{}
@@ -44,7 +45,7 @@ func openNote(dir string) note {
 	if err == nil {
 		_ = f.Close() // it is empty
 		if os.Link(f.Name(), path) == nil {
-			return note{path}
+			return note{path, boot}
 		}
 	}
 	f, err = os.CreateTemp(dir, starting) // there are no more links, or the file system has none
@@ -52,7 +53,7 @@ func openNote(dir string) note {
 		return note{}
 	}
 	_ = f.Close() // it is empty
-	return note{f.Name()}
+	return note{f.Name(), boot}
 }
 
 // env returns the environment variable for the command.
@@ -68,7 +69,7 @@ func (n *note) started(pid int, start uint64) {
 	if n.path == "" {
 		return
 	}
-	name := filepath.Join(filepath.Dir(n.path), fmt.Sprintf("%d-%d-%s", pid, start, boot()))
+	name := filepath.Join(filepath.Dir(n.path), fmt.Sprintf("%d-%d-%s", pid, start, cmp.Or(n.boot, Boot())))
 	if os.Rename(n.path, name) == nil {
 		n.path = name
 	}
@@ -94,7 +95,7 @@ func readNotes(dir string) (notes []noted, paths []string, err error) {
 	if os.IsNotExist(err) {
 		return nil, nil, nil
 	}
-	now := boot()
+	now := Boot()
 	for _, e := range names {
 		path := filepath.Join(dir, e.Name())
 		paths = append(paths, path)
@@ -115,8 +116,8 @@ func readNotes(dir string) (notes []noted, paths []string, err error) {
 	return notes, paths, err
 }
 
-// boot identifies the machine's boot, within which process numbers and start times are valid.
-func boot() string {
+// Boot identifies the machine's boot, within which process numbers and start times are valid.
+func Boot() string {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return "unknown"

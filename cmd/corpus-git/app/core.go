@@ -136,7 +136,7 @@ type core struct {
 
 // makeTools creates the tools of procedures.
 func (c *core) makeTools(o options) {
-	commander := execx.OS{Notes: c.state.Processes()}
+	commander := execx.OS{Notes: c.state.Processes(), Boot: execx.Boot()}
 	machine := host.New(commander)
 	machine.Boot = cmp.Or(o.boot, machine.Boot)
 	machine.Environ = host.CleanEnviron(o.env, machine.Users, machine.EUID)
