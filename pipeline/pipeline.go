@@ -483,7 +483,9 @@ func (dep *deployment) finish() {
 		p.cfg.OnLive(rec.Project, nil)
 	}
 	if res.State == project.Live {
-		_, _ = p.records.Estimates(ctx, rec.Project) // the next deployment need not look for them, and says so if they can't be read
+		// The next deployment need not look for them, and says so if they can't be read.
+		_, _ = p.records.Estimates(ctx, rec.Project)
+		_, _ = p.records.Live(ctx, []project.Name{rec.Project})
 	}
 	p.cfg.OnEnd(rec)
 }

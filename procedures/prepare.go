@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 
 	"corpus-git/fleet"
 	"corpus-git/internal/fault"
@@ -340,13 +341,10 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 	if err != nil {
 		return nil, keyplace.All(err, p.treesOf(src))
 	}
-	var texts []string
-	if src.Code != nil {
-		texts = recipe.Texts(src.Code)
-	}
-	hide.Extend(redact.Secrets(p.pillar, texts))
+	texts := sync.OnceValue(func() []string { return recipe.Texts(src.Code) })
+	hide.Extend(redact.NotIn(redact.Secrets(p.pillar), texts))
 	// Values that cfg derived from the pillar's by {key} references.
-	hide.Extend(redact.Secrets(p.Cfg.PillarValues(), texts))
+	hide.Extend(redact.NotIn(redact.Secrets(p.Cfg.PillarValues()), texts))
 	hide.Extend(p.Cfg.InputSecrets())
 	if holds {
 		p.Unread = p.unread(t, d.Project, src)

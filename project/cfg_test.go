@@ -285,7 +285,7 @@ func TestCfgAccounts(t *testing.T) {
 func TestCfgShow(t *testing.T) {
 	pillar := "redact_show: [data.visible]\nmakina-projects.app: {data: {db_pw: s3cr3t-pw, visible: can-be-seen, port: 8123, lines: \"one line\\ntwo lines\\n\"}}"
 	c := build(t, inputs(t, samplePillar, pillar))
-	r := redact.New(redact.Secrets(c.PillarValues(), nil))
+	r := redact.New(redact.Secrets(c.PillarValues()))
 	text, err := c.Tree("data", project.Show{Redact: r.String})
 	require.NoError(t, err)
 	require.Contains(t, text, "port: 8123")

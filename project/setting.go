@@ -140,7 +140,7 @@ func (s Setting) Typed() any {
 
 // Secrets returns the texts of a secret value: as it was typed, and what is in it.
 func (s Setting) Secrets() []redact.Secret {
-	return append(redact.Secrets(py.NewDict(s.Key, s.Typed()), nil), redact.Secret{Label: s.Key, Value: s.Value})
+	return append(redact.Secrets(py.NewDict(s.Key, s.Typed())), redact.Secret{Label: s.Key, Value: s.Value})
 }
 
 // MarshalJSON omits a secret value.

@@ -14,12 +14,11 @@ const ShowKey = "redact_show"
 // sectionPrefix begins the pillar key of a project's own configuration.
 const sectionPrefix = "makina-projects."
 
-// Secrets lists the values of a pillar that must be hidden: every string in it, at any depth, except short ones, those that occur in one of
-// the texts of code (PILLAR.sample and the tracked files of .salt, which everybody who can push code can read), and those that redact_show
-// names, at the pillar's top or in a project's section. A path of redact_show names a value or everything below it, from the top or from
+// Secrets lists the values of a pillar that must be hidden: every string in it, at any depth, except short ones, and those that redact_show
+// names, at the pillar's top or in a project's section, and without those that NotIn removes. A path of redact_show names a value or everything below it, from the top or from
 // the project's section: "data.domain" shows makina-projects.app's data.domain.
-func Secrets(pillar *py.Dict, code []string) []Secret {
-	w := walker{code: code, seen: map[any]bool{}}
+func Secrets(pillar *py.Dict) []Secret {
+	w := walker{seen: map[any]bool{}}
 	w.readAllShow(pillar)
 	w.walk("", pillar, 0)
 	return w.out
@@ -46,10 +45,16 @@ func Shown(pillar *py.Dict) map[string]bool {
 	return out
 }
 
-// NotIn removes the secrets of a pillar that are in one of the texts of code; see Secrets.
-func NotIn(secrets []Secret, code []string) []Secret {
+// NotIn removes the secrets of a pillar that occur in one of the texts of code: PILLAR.sample and the tracked files of .salt, which everybody who can push code can read. They are
+// read only if there is a secret of a pillar.
+func NotIn(secrets []Secret, texts func() []string) []Secret {
+	ofPillar := func(s Secret) bool { return s.Whose == "" }
+	if !slices.ContainsFunc(secrets, ofPillar) {
+		return slices.Clone(secrets)
+	}
+	code := texts()
 	return slices.DeleteFunc(slices.Clone(secrets), func(s Secret) bool {
-		return s.Whose == "" && slices.ContainsFunc(code, func(c string) bool { return strings.Contains(c, s.Value) })
+		return ofPillar(s) && slices.ContainsFunc(code, func(c string) bool { return strings.Contains(c, s.Value) })
 	})
 }
 
@@ -88,8 +93,7 @@ func Hides(pillar *py.Dict, name, path string) bool {
 }
 
 type walker struct {
-	code []string
-	// every takes values of any length, and those that are in code.
+	// every takes values of any length.
 	every bool
 	show  []string
 	out   []Secret
@@ -172,11 +176,6 @@ func (w *walker) leaf(path, v string) {
 	}
 	if len(v) < MinBytes {
 		return
-	}
-	for _, c := range w.code {
-		if strings.Contains(c, v) {
-			return
-		}
 	}
 	w.out = append(w.out, Secret{Label: path, Value: v})
 }

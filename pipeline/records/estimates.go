@@ -3,52 +3,10 @@ package records
 import (
 	"context"
 	"encoding/json"
-	"sync"
 	"time"
 
 	"corpus-git/project"
 )
-
-// maxUsual is the number of projects whose estimates are kept.
-const maxUsual = 64
-
-// usual are the estimates of projects whose records have not changed since. The zero value is empty; its methods are safe for concurrent use.
-type usual struct {
-	mu      sync.Mutex
-	of      map[project.Name]map[string]project.Estimate
-	changes uint64 // how often forget was called
-}
-
-// forget is called after the final records of a project, or of any for "", may have changed.
-func (u *usual) forget(name project.Name) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.changes++
-	if name == "" {
-		clear(u.of)
-	}
-	delete(u.of, name)
-}
-
-func (u *usual) get(name project.Name) (of map[string]project.Estimate, changes uint64, ok bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	of, ok = u.of[name]
-	return of, u.changes, ok
-}
-
-// keep keeps estimates, unless forget was called since they were looked for.
-func (u *usual) keep(name project.Name, of map[string]project.Estimate, since uint64) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.changes != since {
-		return
-	}
-	if u.of == nil || len(u.of) >= maxUsual {
-		u.of = map[project.Name]map[string]project.Estimate{}
-	}
-	u.of[name] = of
-}
 
 // Estimated reports whether Estimates has an answer without a query.
 func (r *Store) Estimated(name project.Name) bool {

@@ -36,6 +36,14 @@ func TestEstimates(t *testing.T) {
 		fresh, err := (&Store{db: d}).Estimates(t.Context(), project.Name(name))
 		require.NoError(t, err)
 		require.Equal(t, fresh, got, "what is remembered is what the table says")
+		live, err := r.Live(t.Context(), []project.Name{project.Name(name)})
+		require.NoError(t, err)
+		again, err := r.Live(t.Context(), []project.Name{project.Name(name)})
+		require.NoError(t, err)
+		table, err := (&Store{db: d}).Live(t.Context(), []project.Name{project.Name(name)})
+		require.NoError(t, err)
+		require.Equal(t, table, live)
+		require.Equal(t, table, again)
 		require.Equal(t, got[""].Median/2, got["install"].Median)
 		return got[""]
 	}
@@ -77,9 +85,9 @@ func TestEstimates(t *testing.T) {
 	r.usual.forget("other")
 	r.usual.keep("other", nil, since)
 	require.False(t, r.Estimated("other"))
-	for i := range 2 * maxUsual {
+	for i := range 2 * maxRemembered {
 		_, err := r.Estimates(t.Context(), project.Name(fmt.Sprint("p", i)))
 		require.NoError(t, err)
 	}
-	require.LessOrEqual(t, len(r.usual.of), maxUsual)
+	require.LessOrEqual(t, len(r.usual.of), maxRemembered)
 }

@@ -23,7 +23,8 @@ type Store struct {
 	// Notify adds a notification to the transaction of a record; nil notifies nobody.
 	Notify func(ctx context.Context, tx db.Execer, n project.Notification) error
 
-	usual usual
+	usual remembered[map[string]project.Estimate]
+	live  remembered[[]project.Record]
 }
 
 // Open creates the table in a database if it is missing.
@@ -64,7 +65,7 @@ type txBeginner interface {
 
 func (r *Store) write(ctx context.Context, to txBeginner, rec project.Record, news []project.Notification) error {
 	if rec.State != project.Waiting && rec.State != project.Running {
-		defer r.usual.forget(rec.Project)
+		defer r.changed(rec.Project)
 	}
 	if r.Notify == nil || len(news) == 0 {
 		return writeRecord(ctx, to, rec)
@@ -201,11 +202,6 @@ func (r *Store) Last(ctx context.Context, names []project.Name) ([]project.Recor
 	return r.each(ctx, whereLast, names)
 }
 
-// Live returns the newest records of the projects that went live.
-func (r *Store) Live(ctx context.Context, names []project.Name) ([]project.Record, error) {
-	return r.each(ctx, whereLive, names)
-}
-
 // each runs a query over a list of projects.
 func (r *Store) each(ctx context.Context, where string, names []project.Name) ([]project.Record, error) {
 	if len(names) == 0 {
@@ -231,7 +227,7 @@ func Trim(ctx context.Context, d *sql.DB, last map[project.Name]project.ID) erro
 
 // Forget removes all records of a project. It is durable on return.
 func (r *Store) Forget(ctx context.Context, name project.Name) error {
-	defer r.usual.forget(name)
+	defer r.changed(name)
 	_, err := r.db.ExecContext(ctx, `DELETE FROM deployments WHERE project = ?`, name)
 	return err
 }
@@ -274,7 +270,7 @@ func (r *Store) Remove(ctx context.Context, ids []string) error {
 	if err != nil {
 		return err
 	}
-	defer r.usual.forget("")
+	defer r.changed("")
 	_, err = r.db.ExecContext(ctx, `DELETE FROM deployments WHERE id IN (SELECT value FROM json_each(?))`, string(list))
 	return err
 }

@@ -79,7 +79,7 @@ func (f *Finder) secrets(ctx context.Context, known *Project, d project.Deployme
 	if d.Repo == project.PillarRepo && d.Change.New != "" {
 		shown = f.learn(ctx, known, d.Project, d.Change.New, in)
 	}
-	return redact.NotIn(known.Under(f.Own(), shown), f.codeTexts(ctx, d, in))
+	return redact.NotIn(known.Under(f.Own(), shown), func() []string { return f.codeTexts(ctx, d, in) })
 }
 
 // learn reads the secrets of one commit, and returns the values that it says may be shown. They are read again each time, because they
@@ -167,7 +167,7 @@ func (f *Finder) Settings(ctx context.Context, d project.Deployment, in project.
 	}
 	for _, tree := range f.pillars(ctx, d, in, remoteLess) {
 		pillar, err := f.Tools.Pillar(d.Project).All(ctx, tree)
-		known := redact.New(redact.Secrets(pillar, nil))
+		known := redact.New(redact.Secrets(pillar))
 		for i, s := range out {
 			if err != nil || redact.Hides(pillar, d.Project.String(), s.Key) || known.String(s.Value) != s.Value {
 				out[i].Secret = true

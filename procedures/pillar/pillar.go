@@ -295,7 +295,7 @@ func (d *Reader) Secrets(ctx context.Context, own fs.FS) (secrets []redact.Secre
 	if err == nil {
 		shown = map[string]bool{}
 		for _, v := range all {
-			secrets = append(secrets, redact.Secrets(v, nil)...)
+			secrets = append(secrets, redact.Secrets(v)...)
 			maps.Copy(shown, redact.Shown(v))
 		}
 		for _, v := range all {
@@ -346,5 +346,5 @@ func (d *Reader) Secrets(ctx context.Context, own fs.FS) (secrets []redact.Secre
 			return nil
 		})
 	}
-	return redact.Secrets(loose, nil), nil
+	return redact.Secrets(loose), nil
 }
