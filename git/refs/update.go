@@ -82,7 +82,7 @@ type Prepared struct {
 	removed map[string]bool
 	// published reports that Publish was called.
 	published bool
-	// gone are files that Publish replaced or removed.
+	// gone are files that Publish replaced or removed; they are let go when that is durable, so that no sync waits for it.
 	gone vfs.Held
 }
 
@@ -187,7 +187,6 @@ func (p *Prepared) Sync(covered uint64) error {
 // Publish makes the changes visible; it fails if a new value is not durable. The changes are durable after Settle. After an error call
 // Abort; as in Update some may have changed.
 func (p *Prepared) Publish() error {
-	defer p.gone.Release()
 	if err := p.s.apply(p); err != nil {
 		return err
 	}
@@ -198,6 +197,7 @@ func (p *Prepared) Publish() error {
 
 // Settle makes durable what Publish published, and removes folders that are now empty.
 func (p *Prepared) Settle() error {
+	defer p.gone.Release()
 	err := p.s.syncNames(p.written, p.removed)
 	for _, u := range p.ups {
 		if u.New.IsZero() {
@@ -212,6 +212,7 @@ func (p *Prepared) Abort() {
 	if p.published {
 		return
 	}
+	p.gone.Release()
 	p.unlock()
 	for _, u := range p.ups {
 		p.s.prune(u.Name)
