@@ -74,11 +74,12 @@ func WithoutSync(ctx context.Context, d *sql.DB, write func(*sql.Conn) error) er
 		return err
 	}
 	defer c.Close()
+	ctx = context.WithoutCancel(ctx) // for a context that can end, the driver starts a goroutine
 	if _, err := c.ExecContext(ctx, `PRAGMA synchronous = NORMAL`); err != nil {
 		return err
 	}
 	err = write(c)
-	if _, back := c.ExecContext(context.WithoutCancel(ctx), `PRAGMA synchronous = FULL`); back != nil {
+	if _, back := c.ExecContext(ctx, `PRAGMA synchronous = FULL`); back != nil {
 		// This connection must not be reused.
 		_ = c.Raw(func(any) error { return driver.ErrBadConn })
 		err = errors.Join(err, back)

@@ -103,6 +103,12 @@ func (c *conn) drop(query string) {
 	}
 }
 
+// short is the context with which a kept statement runs. They are short, and one that has begun ends: for a context that can end, the driver starts a goroutine for each statement. A context
+// that has ended starts none, and package database/sql closes the rows of one that ends.
+func short(ctx context.Context) (context.Context, error) {
+	return context.WithoutCancel(ctx), ctx.Err()
+}
+
 // ExecContext implements driver.ExecerContext.
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	k, err := c.statement(ctx, query)
@@ -111,6 +117,9 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 	}
 	if k == nil {
 		return c.sqliteConn.ExecContext(ctx, query, args)
+	}
+	if ctx, err = short(ctx); err != nil {
+		return nil, err
 	}
 	r, err := k.Stmt.(driver.StmtExecContext).ExecContext(ctx, args)
 	if err != nil {
@@ -127,6 +136,9 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 	}
 	if k == nil {
 		return c.sqliteConn.QueryContext(ctx, query, args)
+	}
+	if ctx, err = short(ctx); err != nil {
+		return nil, err
 	}
 	r, err := k.Stmt.(driver.StmtQueryContext).QueryContext(ctx, args)
 	if err != nil {

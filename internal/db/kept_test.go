@@ -117,3 +117,42 @@ func BenchmarkQuery(b *testing.B) {
 		require.NoError(b, d.QueryRowContext(b.Context(), `SELECT t.b, t.c, (SELECT u.d FROM t u WHERE u.a = t.a) FROM t WHERE t.a = ? ORDER BY t.b LIMIT 1`, 1).Scan(&x, &y, &z))
 	}
 }
+
+// A context that has ended starts no statement, and one that ends while rows are read ends reading them.
+func TestKeptStatementsAndContexts(t *testing.T) {
+	d, err := Open(t.Context(), filepath.Join(t.TempDir(), "a.db"))
+	require.NoError(t, err)
+	defer d.Close()
+	_, err = d.ExecContext(t.Context(), `CREATE TABLE t (a INTEGER)`)
+	require.NoError(t, err)
+	const insert, read = `INSERT INTO t (a) VALUES (1), (2), (3)`, `SELECT a FROM t`
+	_, err = d.ExecContext(t.Context(), insert)
+	require.NoError(t, err)
+
+	ended, end := context.WithCancel(t.Context())
+	end()
+	c, err := d.Conn(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, c.Raw(func(x any) error { // package database/sql would not even call it
+		_, err := x.(*conn).ExecContext(ended, insert, nil)
+		require.ErrorIs(t, err, context.Canceled)
+		_, err = x.(*conn).QueryContext(ended, read, nil)
+		require.ErrorIs(t, err, context.Canceled)
+		return nil
+	}))
+	require.NoError(t, c.Close())
+	var n int
+	require.NoError(t, d.QueryRowContext(t.Context(), `SELECT count(*) FROM t`).Scan(&n))
+	require.Equal(t, 3, n)
+
+	ctx, end := context.WithCancel(t.Context())
+	rows, err := d.QueryContext(ctx, read)
+	require.NoError(t, err)
+	require.True(t, rows.Next())
+	end()
+	for n = 1; rows.Next(); n++ { // until database/sql has noticed it, or all are read
+		require.Less(t, n, 3)
+	}
+	require.NoError(t, rows.Close())
+	require.NoError(t, d.QueryRowContext(t.Context(), `SELECT count(*) FROM t`).Scan(&n), "the connection is free again")
+}
