@@ -41,6 +41,7 @@ func TestRunShell(t *testing.T) {
 		{"a program", Shell{Argv: []string{"printf", "%s", "$HOME"}, Dir: dir}, "$HOME", "", 0, dir},
 		{"home", Shell{Line: "pwd -P"}, home, "", 0, home},
 		{"standard input", Shell{Line: "cat", Stdin: "in", Dir: dir}, "in", "", 0, dir},
+		{"no standard input", Shell{Line: "cat; echo end", Dir: dir}, "end", "", 0, dir},
 		{"decoded", Shell{Line: "echo a", Dir: dir, Decode: strings.ToUpper}, "A", "", 0, dir},
 		{"another shell", Shell{Line: "echo $0", Path: "/bin/bash", Dir: dir}, "/bin/bash", "", 0, dir},
 		{"umask", Shell{Line: "umask", Umask: &umask, Dir: dir}, "0027", "", 0, dir},
