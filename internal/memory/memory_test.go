@@ -49,6 +49,7 @@ func TestCollect(t *testing.T) {
 	require.Equal(t, before+1, cycles())
 	Collect()
 	require.Equal(t, before+1, cycles())
+	require.NotEmpty(t, kept)
 	kept = nil
 }
 
