@@ -20,7 +20,10 @@ func (m *Mem) Crash(keep *rand.Rand) *Mem {
 	for _, c := range m.log[:n] {
 		c.apply()
 	}
-	out := &Mem{now: m.now + int64(time.Minute), next: m.next, limit: m.limit, dev: m.dev + 1}
+	out := &Mem{now: m.now + int64(time.Minute), next: m.next, limit: m.limit, dev: m.dev}
+	if keep == nil || keep.IntN(2) == 0 {
+		out.dev++ // the disk has another number
+	}
 	seen := map[*inode]*inode{}
 	out.root = cloneInode(m.root, keep, seen)
 	for _, i := range seen {
