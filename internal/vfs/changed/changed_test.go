@@ -200,7 +200,9 @@ func TestMoreThanTheKernelKeeps(t *testing.T) {
 		require.NoError(t, os.Symlink("x", l))
 		require.NoError(t, os.Remove(l))
 	}
-	require.ErrorContains(t, w.End(), "more changes than the kernel keeps")
+	if err := w.End(); err == nil || !strings.Contains(err.Error(), "mounted") { // by another process: then nothing is known, either
+		require.ErrorContains(t, err, "more changes than the kernel keeps")
+	}
 	_, err = w.In(in, slices.Values([]uint64(nil)))
 	require.ErrorIs(t, err, ErrUnknown)
 }
