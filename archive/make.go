@@ -28,6 +28,8 @@ type MakeRequest struct {
 	// commits changes in their order, the sync of the archive's name makes those durable too. An error means that there is no archive.
 	// Beside may be nil. It is not called if the deployment already has an archive.
 	Beside func(covered uint64) error
+	// Begin is called right before the trees are looked at, beside the reading of the archives; it may be nil. It is not called if the deployment already has an archive.
+	Begin func()
 	// Folder reports whether the trees must be folders while the deployment runs, because a hook or a step may read them; nil is never. It is
 	// called only if they would be files otherwise, and not with Config.Files.
 	Folder func() bool
@@ -58,6 +60,7 @@ func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 		return Archive{}, explain(op, err)
 	}
 	m := &making{s: s, tmp: tmp, asked: begun, begun: look, req: req}
+	defer m.replaced.Release()
 	err := m.build(ctx)
 	if err == nil {
 		err = s.takeHookOutput(final, tmp)
@@ -148,6 +151,8 @@ type making struct {
 	snap *tree.Snapshot
 	// dev is the file system that build synced.
 	dev uint64
+	// replaced is the manifest of the tree that the archive is built from.
+	replaced vfs.Held
 }
 
 // build makes the archive at tmp; everything but its name is durable on return.
@@ -168,6 +173,9 @@ func (m *making) build(ctx context.Context) error {
 		}
 	})
 	loading.Go(func() { from, taken, release = s.lockBase() })
+	if m.req.Begin != nil {
+		m.req.Begin()
+	}
 	t, begun, err := m.scan(ctx, src)
 	loading.Wait()
 	defer release()
@@ -289,6 +297,7 @@ func (m *making) finish(entries []tree.Entry, stats MakeStats, files *packed) er
 	if files != nil {
 		rec.Packed, newer = &files.Packed, files.newer
 	}
+	m.replaced.Keep(dst, manifestFile)
 	// One syncfs makes the tree, the manifest and the record durable together, before the rename that publishes them.
 	if err := writePlain(dst, manifestFile, man.Encode()); err != nil {
 		return err

@@ -171,12 +171,16 @@ func TestMakeTwiceGivesTheSame(t *testing.T) {
 	s := newSite(t)
 	s.write("a", "1")
 	f := s.facts()
-	a, err := s.s.Make(context.Background(), archive.MakeRequest{Facts: f})
+	begun := 0
+	req := archive.MakeRequest{Facts: f, Begin: func() { begun++; s.write("b", "before the look") }}
+	a, err := s.s.Make(context.Background(), req)
 	require.NoError(t, err)
+	require.FileExists(t, filepath.Join(a.Path, "project/b"), "Begin is called before the trees are looked at")
 	s.write("a", "2")
-	b, err := s.s.Make(context.Background(), archive.MakeRequest{Facts: f})
+	b, err := s.s.Make(context.Background(), req)
 	require.NoError(t, err)
 	require.Equal(t, a.Path, b.Path)
+	require.Equal(t, 1, begun, "no tree is looked at again")
 	got, err := os.ReadFile(filepath.Join(b.Path, "project/a"))
 	require.NoError(t, err)
 	require.Equal(t, "1", string(got), "the archive of a deployment is from before it")

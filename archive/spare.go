@@ -120,8 +120,9 @@ func (s *Store) Prepare(ctx context.Context, p Policy) (made bool, err error) {
 	return made, nil
 }
 
-// Settled is how long after a deployment its last changes are not racy any more: what Prepare copies before that is copied again.
-const Settled = tree.RacyWindow + 10*time.Millisecond
+// Settled is how long after a deployment Prepare is worth calling: until it looks at the trees, what the last step changed is not racy any more in most
+// deployments. What still is, is copied again by the next one.
+const Settled = tree.RacyWindow / 2
 
 func (w *compaction) prepare(p Policy) (bool, error) {
 	s := w.s

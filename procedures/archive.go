@@ -32,7 +32,6 @@ func (Archive) Run(ctx context.Context, env *Env) error {
 	if _, err := EnsureDirs(env.Tools.FS, env.Paths, !env.RemoteLess); err != nil {
 		return fault.New(fault.Internal, NameArchive, "%w", err)
 	}
-	env.Tools.known.Begin(env.Paths)
 	a, err := env.makeArchive(ctx)
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ import (
 // allows to remove are removed, then the deployment is refused with figures. Nothing is written before there is enough space for all of it.
 func (e *Env) makeArchive(ctx context.Context) (archive.Archive, error) {
 	store := e.Tools.Archives(e.Deployment.Project)
-	req := archive.MakeRequest{Facts: archive.Facts{
+	req := archive.MakeRequest{Begin: func() { e.Tools.known.Begin(e.Paths) }, Facts: archive.Facts{
 		ID: string(e.Deployment.ID), Project: e.Deployment.Project.String(), At: e.Deployment.At,
 		Held:     archive.Commits{Code: string(e.Deployment.LiveCode), Pillar: string(e.Deployment.LivePillar)},
 		Incoming: archive.Commits{Code: string(e.Deployment.Code), Pillar: string(e.Deployment.Pillar)},
