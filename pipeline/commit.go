@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 
 	"corpus-git/fleet"
 	"corpus-git/internal/db"
@@ -22,16 +23,18 @@ func (dep *deployment) commit(ctx context.Context) {
 	}
 	ctx = context.WithoutCancel(ctx)
 	d := dep.env.Deployment
+	var staging sync.WaitGroup
+	staging.Go(dep.env.StageVerdict)
 	changes, err := dep.changes(ctx)
 	var moves staged.Refs
 	if err == nil {
 		moves, err = dep.stageMoves(ctx, changes)
 	}
+	staging.Wait()
 	var covered uint64
 	if err == nil {
 		// The files that steps wrote are in the page cache: it must be durable before the branch moves. The new values of refs, and the
 		// verdict, are made durable with it.
-		dep.env.StageVerdict()
 		covered, err = dep.env.SyncWritten()
 	}
 	if err == nil {
@@ -222,20 +225,15 @@ func (dep *deployment) conclude(ctx context.Context) {
 		}
 	}
 	dep.moveEnvironment(ctx)
-	rotated := make(chan struct{})
-	sweep := func() {
-		dep.p.sweepPins(ctx, dep.env.Deployment.Project, dep.env.Deployment.ID, dep.later, func() { <-rotated })
-	}
-	if dep.soon {
-		dep.closing.Go(sweep)
-	}
 	settle, err := dep.env.RetainSoon(dep.res.State)
 	if err = errors.Join(err, dep.later(settle)); err != nil {
 		dep.log.Append(event.Event{Kind: event.Note, Text: "old archives were not rotated: " + strings.Join(dep.explain(err), " ")})
 	}
-	if close(rotated); !dep.soon {
-		sweep()
-	}
+	// Pins only keep objects: what is left by a crash is removed by the next start, or after the next deployment.
+	_ = dep.later(func() error {
+		dep.p.sweepPins(ctx, dep.env.Deployment.Project, dep.env.Deployment.ID)
+		return nil
+	})
 	if err := dep.env.DropUndo(dep.res.State); err != nil {
 		dep.p.cfg.Logger.Warn().Err(err).Str("deployment", string(dep.rec.ID)).Msg("remove the undo log")
 	}

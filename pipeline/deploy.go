@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 
 	"corpus-git/internal/event"
@@ -303,11 +304,15 @@ func (p *Pipeline) sources(ctx context.Context, d project.Deployment, set Settin
 // beside, which runs before anything is changed.
 func (dep *deployment) accept(ctx context.Context) error {
 	d := dep.record().Deployment
+	live := make(chan error, 1)
+	go func() {
+		var err error
+		dep.livePins, err = dep.stage(ctx, livePins(d))
+		live <- err
+	}()
 	var err error
-	if dep.livePins, err = dep.stage(ctx, livePins(d)); err == nil {
-		dep.newPins, err = dep.stage(ctx, newPins(d))
-	}
-	if err != nil {
+	dep.newPins, err = dep.stage(ctx, newPins(d))
+	if err = errors.Join(<-live, err); err != nil {
 		return fault.New(fault.Internal, "pin commits", "%w", err)
 	}
 	facts := dep.shown().Deployment
@@ -316,9 +321,7 @@ func (dep *deployment) accept(ctx context.Context) error {
 	}
 	dep.env.Beside, dep.env.Publish = func(covered uint64) error { return dep.beside(ctx, covered) }, dep.publish
 	dep.update(func(rec *project.Record) { rec.State, rec.Since = project.Running, dep.p.cfg.Now() })
-	if err := dep.p.records.Note(ctx, dep.shown()); err != nil {
-		return fault.New(fault.Internal, "record deployment", "%w", err)
-	}
+	dep.named = staged.Together(func() error { return dep.p.records.Note(ctx, dep.shown()) })
 	return nil
 }
 
@@ -340,6 +343,9 @@ func (dep *deployment) dropStaged() {
 func (dep *deployment) beside(ctx context.Context, covered uint64) error {
 	if dep.begun {
 		return nil
+	}
+	if err := dep.named(); err != nil {
+		return fault.New(fault.Internal, "record deployment", "%w", err)
 	}
 	if err := dep.journal.SyncBut(covered); err != nil {
 		return fault.New(fault.Internal, "journal", "%w", err)

@@ -69,7 +69,7 @@ type deployment struct {
 	// livePins and newPins are staged by accept; begun reports that beside has run, published that publish has run.
 	livePins, newPins staged.Refs
 	begun, published  bool
-	named             func() error // waits until the names that beside gave are durable
+	named             func() error // waits until accept's record is written, and then until the names that beside gave are durable
 	settled           func() error // waits until what publish published is durable
 	// soon reports that the verdict is reported before everything is durable; settle then runs rest.
 	soon bool

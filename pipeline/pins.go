@@ -61,15 +61,11 @@ func pins(ref string, code, pillar project.Commit) (out []journal.RefChange) {
 // SweepPins removes the pins of deployments that have ended and of archives that are gone or no longer hold their tree. Those of
 // running and waiting deployments stay. It may be called at any time.
 func (p *Pipeline) SweepPins(ctx context.Context, name project.Name) {
-	p.sweepPins(ctx, name, "", atOnce, func() {})
+	p.sweepPins(ctx, name, "")
 }
 
-// atOnce is the argument later of sweepPins that does not defer.
-func atOnce(f func() error) error { return f() }
-
-// sweepPins is SweepPins at the end of a deployment, including its own pins. later makes the removal durable; rotated returns when the archives are those that
-// stay.
-func (p *Pipeline) sweepPins(ctx context.Context, name project.Name, ended project.ID, later func(func() error) error, rotated func()) {
+// sweepPins is SweepPins at the end of a deployment, including its own pins.
+func (p *Pipeline) sweepPins(ctx context.Context, name project.Name, ended project.ID) {
 	warn := func(err error, ref string) {
 		p.cfg.Logger.Warn().Err(err).Str("project", name.String()).Str("ref", ref).Msg("drop pin")
 	}
@@ -89,7 +85,6 @@ func (p *Pipeline) sweepPins(ctx context.Context, name project.Name, ended proje
 	// In this order: a deployment that is no longer running has its archive, if it keeps one.
 	busy := p.active()
 	delete(busy, ended)
-	rotated()
 	list, err := p.cfg.Tools.Archives(name).List()
 	if err != nil {
 		warn(err, "")
@@ -125,7 +120,7 @@ func (p *Pipeline) sweepPins(ctx context.Context, name project.Name, ended proje
 			if err = s.Publish(); err != nil {
 				s.Abort()
 			} else {
-				err = later(s.Settle)
+				err = s.Settle()
 			}
 		}
 		if err != nil {
