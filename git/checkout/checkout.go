@@ -305,7 +305,7 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *object.Commit, st 
 	}
 	// Record which folders were read again, too, so that the next Sync can skip them.
 	if p.counted == nil || len(p.dirty) > 0 || !slices.Equal(p.counted.list, todo.counts) {
-		if err := g.writeFolderCounts(&folderCounts{at: p.countedAt(), list: todo.counts}, next.id); err != nil {
+		if err := g.writeFolderCounts(&folderCounts{at: p.countedAt(g.fd), list: todo.counts}, next.id); err != nil {
 			return fmt.Errorf("write %s: %w", countsFile, err)
 		}
 	}

@@ -3,6 +3,9 @@ package checkout
 import (
 	"slices"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"corpus-git/git/attributes"
 	"corpus-git/git/index"
@@ -105,13 +108,37 @@ func newTimestamp(t int64) timestamp {
 	return s
 }
 
-// snapshotSlack is how far a file system's clock may be behind the machine's: it ticks, and some store whole seconds.
-const snapshotSlack = 2
+// How far the clock of a file system's times may be behind the machine's. It ticks every 1 to 10 ms (CLOCK_REALTIME_COARSE in clock_gettime(2)). Some file systems
+// store whole seconds, or every second one, and those of other machines have clocks of their own.
+const (
+	tickSlack   = 20 * time.Millisecond
+	secondSlack = 2 * time.Second
+)
 
-// countedAt is when the untracked names were counted: when the scan they come from began, zero for now.
-func (p *planner) countedAt() timestamp {
+// countedAt is when the untracked names were counted: when the scan they come from began, zero for now. dir is a folder of the working copy that has just
+// been changed.
+func (p *planner) countedAt(dir int) timestamp {
 	if !p.fromSnapshot || !p.scanned {
 		return timestamp{}
 	}
-	return timestamp{p.snapshot.Begun.Unix() - snapshotSlack, int64(p.snapshot.Begun.Nanosecond())}
+	slack := secondSlack
+	if exactTimes(dir) {
+		slack = tickSlack
+	}
+	return newTimestamp(p.snapshot.Begun.Add(-slack).UnixNano())
+}
+
+// exactTimes reports whether the file system of a folder is one of this machine that stores the kernel's time with each tick, as the folder's own time shows. A
+// whole second, which a tick may be, does not show it.
+func exactTimes(dir int) bool {
+	var on unix.Statfs_t
+	var st unix.Stat_t
+	if retry(func() error { return unix.Fstatfs(dir, &on) }) != nil || retry(func() error { return unix.Fstat(dir, &st) }) != nil {
+		return false
+	}
+	switch on.Type {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC:
+		return st.Mtim.Nsec != 0
+	}
+	return false
 }

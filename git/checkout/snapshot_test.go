@@ -127,3 +127,29 @@ func TestWalkOfAnotherTree(t *testing.T) {
 		})
 	}
 }
+
+// Names are counted as of the scan, less what the file system's clock may be behind.
+func TestCountedAt(t *testing.T) {
+	dir := t.TempDir()
+	begun := time.Unix(1000, 5e6)
+	at := func(path string) time.Duration {
+		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		require.NoError(t, err)
+		defer func() { _ = unix.Close(fd) }()
+		p := planner{snapshot: &vfs.Snapshot{Begun: begun}, fromSnapshot: true, scanned: true}
+		got := p.countedAt(fd)
+		return begun.Sub(time.Unix(got.sec, got.nsec))
+	}
+	require.Equal(t, secondSlack, at("/proc"), "nothing is known of this file system's times")
+	var on unix.Statfs_t
+	require.NoError(t, unix.Statfs(dir, &on))
+	require.NoError(t, os.Chtimes(dir, begun, time.Unix(999, 1)))
+	if on.Type == unix.EXT4_SUPER_MAGIC || on.Type == unix.TMPFS_MAGIC {
+		require.Equal(t, tickSlack, at(dir))
+	} else {
+		require.Contains(t, []time.Duration{tickSlack, secondSlack}, at(dir))
+	}
+	require.NoError(t, os.Chtimes(dir, begun, time.Unix(999, 0)))
+	require.Equal(t, secondSlack, at(dir), "it may store whole seconds")
+	require.Zero(t, (&planner{scanned: true}).countedAt(-1), "the time after the walk")
+}
