@@ -76,7 +76,9 @@ func measure(name string, l lab, run func(*lab) error) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	if os.Getenv("CORPUS_GIT_BENCH_KEEP") == "" {
+		defer os.RemoveAll(dir)
+	}
 	l.dir, l.bin = dir, filepath.Join(dir, "corpus-git")
 	fmt.Printf("== %s: %s, %d cores, %s\n", name, cpu(), runtime.NumCPU(), time.Now().UTC().Format("2006-01-02"))
 	return run(&l)
