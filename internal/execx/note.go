@@ -1,7 +1,6 @@
 package execx
 
 import (
-	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -69,7 +68,10 @@ func (n *note) started(pid int, start uint64) {
 	if n.path == "" {
 		return
 	}
-	name := filepath.Join(filepath.Dir(n.path), fmt.Sprintf("%d-%d-%s", pid, start, cmp.Or(n.boot, Boot())))
+	if n.boot == "" {
+		n.boot = Boot()
+	}
+	name := filepath.Join(filepath.Dir(n.path), fmt.Sprintf("%d-%d-%s", pid, start, n.boot))
 	if os.Rename(n.path, name) == nil {
 		n.path = name
 	}
