@@ -185,13 +185,11 @@ func (dep *deployment) end() {
 }
 
 // later runs f after the verdict is reported if that is allowed, otherwise now. It is used to make durable what is already visible,
-// and what recovery would repeat. Safe for concurrent use until settle.
+// and what recovery would repeat.
 func (dep *deployment) later(f func() error) error {
 	if !dep.soon {
 		return f()
 	}
-	dep.mu.Lock()
-	defer dep.mu.Unlock()
 	dep.rest = append(dep.rest, f)
 	return nil
 }

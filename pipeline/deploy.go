@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 
 	"corpus-git/internal/event"
@@ -304,15 +303,11 @@ func (p *Pipeline) sources(ctx context.Context, d project.Deployment, set Settin
 // beside, which runs before anything is changed.
 func (dep *deployment) accept(ctx context.Context) error {
 	d := dep.record().Deployment
-	live := make(chan error, 1)
-	go func() {
-		var err error
-		dep.livePins, err = dep.stage(ctx, livePins(d))
-		live <- err
-	}()
-	var err error
-	dep.newPins, err = dep.stage(ctx, newPins(d))
-	if err = errors.Join(<-live, err); err != nil {
+	staging := staged.Together(
+		func() (err error) { dep.livePins, err = dep.stage(ctx, livePins(d)); return err },
+		func() (err error) { dep.newPins, err = dep.stage(ctx, newPins(d)); return err },
+	)
+	if err := staging(); err != nil {
 		return fault.New(fault.Internal, "pin commits", "%w", err)
 	}
 	facts := dep.shown().Deployment
@@ -321,7 +316,7 @@ func (dep *deployment) accept(ctx context.Context) error {
 	}
 	dep.env.Beside, dep.env.Publish = func(covered uint64) error { return dep.beside(ctx, covered) }, dep.publish
 	dep.update(func(rec *project.Record) { rec.State, rec.Since = project.Running, dep.p.cfg.Now() })
-	dep.named = staged.Together(func() error { return dep.p.records.Note(ctx, dep.shown()) })
+	dep.recorded = staged.Together(func() error { return dep.p.records.Note(ctx, dep.shown()) })
 	return nil
 }
 
@@ -334,6 +329,7 @@ func (dep *deployment) stage(ctx context.Context, changes []journal.RefChange) (
 func (dep *deployment) dropStaged() {
 	dep.livePins.Abort()
 	dep.newPins.Abort()
+	_ = dep.recorded()
 	_ = dep.named()
 	_ = dep.settled()
 }
@@ -344,7 +340,7 @@ func (dep *deployment) beside(ctx context.Context, covered uint64) error {
 	if dep.begun {
 		return nil
 	}
-	if err := dep.named(); err != nil {
+	if err := dep.recorded(); err != nil {
 		return fault.New(fault.Internal, "record deployment", "%w", err)
 	}
 	if err := dep.journal.SyncBut(covered); err != nil {

@@ -455,7 +455,6 @@ func (dep *deployment) finish() {
 		put, note = p.records.Note, p.cfg.Audit.Note
 	}
 	if rec.Trigger == project.TriggerConverge && !p.cfg.Converged(ctx, rec) {
-		dep.closing.Wait()
 		dep.vanish()
 		return
 	}
@@ -463,7 +462,6 @@ func (dep *deployment) finish() {
 		p.cfg.Logger.Error().Err(err).Str("deployment", string(rec.ID)).Msg("record result")
 	}
 	p.record(ctx, rec, note)
-	dep.closing.Wait()
 	texts.Result(dep.log, rec)
 	if !dep.soon {
 		dep.settle()
