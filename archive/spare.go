@@ -158,16 +158,24 @@ func (s *Store) sparedSince(newest Archive) bool {
 	return ok && f.scanned >= newest.At.UnixNano()
 }
 
+// lockSparing is lock, for what changes where the spare tree is.
+func (w *compaction) lockSparing() (unlock func(), err error) {
+	over, err := w.lock()
+	if err != nil {
+		return nil, err
+	}
+	w.s.sparing.Lock()
+	return func() { w.s.sparing.Unlock(); over() }, nil
+}
+
 // reopen makes the spare tree the one that copyLive continues, if it is older than what is live.
 func (w *compaction) reopen() (bool, error) {
 	s := w.s
-	unlock, err := w.lock()
+	unlock, err := w.lockSparing()
 	if err != nil {
 		return false, err
 	}
 	defer unlock()
-	s.sparing.Lock()
-	defer s.sparing.Unlock()
 	all, err := s.List()
 	if err != nil || len(all) == 0 || s.next != nil || s.sparedSince(all[0]) {
 		return false, err
@@ -320,13 +328,11 @@ func (w *compaction) publishSpare(m *tree.Manifest) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	unlock, err := w.lock()
+	unlock, err := w.lockSparing()
 	if err != nil {
 		return false, err
 	}
 	defer unlock()
-	s.sparing.Lock()
-	defer s.sparing.Unlock()
 	if s.next == nil || s.next.m != m {
 		return false, nil
 	}
@@ -361,15 +367,12 @@ func (s *Store) referenceIn(all []Archive) *tree.Reference {
 		}
 		r := &tree.Reference{Manifest: m}
 		if a.Rollback != nil && a.Rollback.Method == methodExchange {
-			r.LiveSince = a.Rollback.Begun.Add(-clocks).UnixNano()
+			r.LiveSince = a.Rollback.Begun.Add(-vfs.LongestTick).UnixNano()
 		}
 		return r
 	}
 	return nil
 }
-
-// clocks is how far the file system's clock may be behind Config.Now: more than the longest tick of a kernel.
-const clocks = 50 * time.Millisecond
 
 // manifest reads the manifest in a folder.
 func (s *Store) manifest(dir string) (*tree.Manifest, error) {

@@ -108,12 +108,9 @@ func newTimestamp(t int64) timestamp {
 	return s
 }
 
-// How far the clock of a file system's times may be behind the machine's. It ticks every 1 to 10 ms (CLOCK_REALTIME_COARSE in clock_gettime(2)). Some file systems
-// store whole seconds, or every second one, and those of other machines have clocks of their own.
-const (
-	tickSlack   = 20 * time.Millisecond
-	secondSlack = 2 * time.Second
-)
+// secondSlack is how far the time of a file may be behind the machine's clock where exactTimes does not hold: some file systems store whole seconds, or every
+// second one, and those of other machines have clocks of their own.
+const secondSlack = 2 * time.Second
 
 // countedAt is when the untracked names were counted: when the scan they come from began, zero for now. dir is a folder of the working copy that has just
 // been changed.
@@ -123,7 +120,7 @@ func (p *planner) countedAt(dir int) timestamp {
 	}
 	slack := secondSlack
 	if exactTimes(dir) {
-		slack = tickSlack
+		slack = vfs.LongestTick
 	}
 	return newTimestamp(p.snapshot.Begun.Add(-slack).UnixNano())
 }

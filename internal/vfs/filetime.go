@@ -11,10 +11,10 @@ import (
 func FileTime() time.Time {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &ts); err != nil {
-		return time.Now().Add(-longestTick).Round(0)
+		return time.Now().Add(-LongestTick).Round(0)
 	}
 	return time.Unix(ts.Unix())
 }
 
-// longestTick is more than any tick of a kernel.
-const longestTick = 50 * time.Millisecond
+// LongestTick is more than any tick of a kernel: how far FileTime may be behind time.Now.
+const LongestTick = 50 * time.Millisecond
