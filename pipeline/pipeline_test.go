@@ -76,14 +76,15 @@ func (m *machine) start() {
 	t.Cleanup(func() { _ = d.Close() })
 	log, err := audit.Open(t.Context(), d, time.Now)
 	require.NoError(t, err)
-	m.rep = &receive.Repositories{Root: m.root, Log: zerolog.Nop()}
-	t.Cleanup(func() { _ = m.rep.Close() })
+	rep := &receive.Repositories{Root: m.root, Log: zerolog.Nop()} // of this pipeline: one before it may still be at its upkeep
+	m.rep = rep
+	t.Cleanup(func() { _ = rep.Close() })
 	programs := execx.OS{Notes: state.Processes()}
 	stores := map[project.Name]*archive.Store{}
 	h := host.New(programs)
 	h.EUID = 1000 // users and owners have a test of their own
 	tools := &procedures.Tools{
-		Repository: func(n project.Name, r project.Repo) procedures.Repository { return m.rep.Open(n, r) },
+		Repository: func(n project.Name, r project.Repo) procedures.Repository { return rep.Open(n, r) },
 		Root:       m.root, State: state, Steps: panicking{&run.Builtin{}, m}, Scripts: run.Script{}, Host: h,
 		Archives: func(n project.Name) *archive.Store {
 			m.mu.Lock()
@@ -101,7 +102,7 @@ func (m *machine) start() {
 		Grains: func() *py.Dict { return grains.Collect(grains.Source{}) },
 	}
 	m.p, err = pipeline.New(t.Context(), pipeline.Config{
-		Repository: func(n project.Name, r project.Repo) pipeline.Repository { return m.rep.Open(n, r) },
+		Repository: func(n project.Name, r project.Repo) pipeline.Repository { return rep.Open(n, r) },
 		Root:       m.root, State: state, DB: d, Tools: tools, Audit: log, Now: time.Now, NewID: project.NewID, Deadline: m.deadline, StopTimeout: m.patience, Logger: zerolog.New(zerolog.NewTestWriter(t)),
 		Settings: func(context.Context, project.Name) (pipeline.Settings, error) {
 			return pipeline.Settings{Environment: m.env}, nil
@@ -529,6 +530,7 @@ func TestDeadlineRollsBack(t *testing.T) {
 	one := m.commit(project.Code, "", map[string]string{"page": "one"})
 	res, out := m.push(project.Code, "", one)
 	require.Equal(t, project.Live, res.State, out)
+	m.settled()
 	m.deadline = 2 * time.Second
 	m.start()
 	two := m.commit(project.Code, one, map[string]string{"page": "two", ".salt/010_wait.sls": "wait:\n  cmd.run:\n    - name: sleep 600\n"})
