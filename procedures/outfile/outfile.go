@@ -28,11 +28,14 @@ const ReportsVariable = "CORPUS_TEST_REPORTS"
 // Reports returns the folder for test reports next to a file of outputs.
 func Reports(file string) string { return filepath.Join(filepath.Dir(file), "tests") }
 
+// fileName is the name of the file in its folder.
+const fileName = "outputs"
+
 // Path returns the file of a deployment's steps. It is the same for all steps, since Salt is started once; each step finds it empty. Several servers on one
 // machine may run deployments with the same ID, as nodes of a hub: each server has its own file, named after its state.
 func Path(state layout.State, id project.ID) string {
 	sum := sha256.Sum256([]byte(state.Path()))
-	return filepath.Join(os.TempDir(), fmt.Sprintf("corpus-git-outputs-%x-%s", sum[:4], id), "outputs")
+	return filepath.Join(os.TempDir(), fmt.Sprintf("corpus-git-outputs-%x-%s", sum[:4], id), fileName)
 }
 
 // Drop removes a deployment's file after its steps, or after a crash.
@@ -47,20 +50,34 @@ func drop(dir string) error {
 	return errors.Join(os.RemoveAll(dir), os.RemoveAll(dir+nextSuffix), os.RemoveAll(dir+oldSuffix))
 }
 
-// Series makes the file and the folder for reports again for each step of a deployment, while the step before runs, and removes them while the next one
-// does. Drop removes what is left in the end, or by a crash. It is for one goroutine.
+// Series gives each step of a deployment an empty file, and an empty folder for reports. A step that left them as it found them passes them on to the next one; otherwise
+// they are made again, from then on while the step before runs, and removed while the next one does. Drop removes what is left in the end, or by a crash. It is for one
+// goroutine.
 type Series struct {
 	// File is the path, of Path.
 	File    string
 	Machine *host.Host
 
-	next chan error    // the result of making it for the next step; nil if that has not begun
-	of   *host.Group   // for which group that is
-	gone chan struct{} // closed when what the last step left is removed; nil if nothing is being removed
+	next  chan error    // the result of making it for the next step; nil if that has not begun
+	of    *host.Group   // for which group that is
+	found *found        // what the last step found; nil if it did not leave it like that
+	whose *host.Group   // for which group that is
+	ahead bool          // a step left something, so the next ones probably do
+	more  bool          // whether another step may follow
+	gone  chan struct{} // closed when what the last step left is removed; nil if nothing is being removed
 }
 
-// Prepare begins to make what the first step finds, as Begin does with more for those after it.
+// Prepare begins to make what the first step finds, as Begin does for those after one that left something.
 func (s *Series) Prepare(group *host.Group) {
+	if s.found == nil {
+		s.prepare(group)
+	}
+}
+
+func (s *Series) prepare(group *host.Group) {
+	if s.next != nil {
+		return
+	}
 	next := make(chan error, 1)
 	s.next, s.of = next, group
 	go func() { next <- s.make(s.dir()+nextSuffix, group) }()
@@ -69,24 +86,38 @@ func (s *Series) Prepare(group *host.Group) {
 // Begin makes what a step finds; more reports that another step may follow. Members of the group may write it if it is not nil and this process is root:
 // steps run as the project's user.
 func (s *Series) Begin(group *host.Group, more bool) error {
+	if s.found == nil || !same(s.whose, group) || !s.found.still(s.dir()) {
+		s.found = nil
+		if err := s.again(group); err != nil {
+			return err
+		}
+		found, err := find(s.dir())
+		if err != nil {
+			return err
+		}
+		s.found, s.whose = found, group
+	}
+	if s.more = more; more && s.ahead {
+		s.prepare(group)
+	}
+	return nil
+}
+
+// same reports whether two groups are the same one; a step may have created it.
+func same(a, b *host.Group) bool { return a == b || a != nil && b != nil && a.GID == b.GID }
+
+// again makes what a step finds, or takes what was made for it if that is for the same group.
+func (s *Series) again(group *host.Group) error {
 	made := false
 	if s.next != nil {
-		err := s.made()
-		same := s.of == group || s.of != nil && group != nil && s.of.GID == group.GID // a step may have created it
-		made = err == nil && same && os.Rename(s.dir()+nextSuffix, s.dir()) == nil
+		made = s.made() == nil && same(s.of, group) && os.Rename(s.dir()+nextSuffix, s.dir()) == nil
 	}
 	if !made {
 		if err := s.make(s.dir(), group); err != nil {
 			return err
 		}
 	}
-	if err := s.admit(s.dir(), group, 0o710); err != nil {
-		return err
-	}
-	if more {
-		s.Prepare(group)
-	}
-	return nil
+	return s.admit(s.dir(), group, 0o710)
 }
 
 // made waits for what is being made for the next step.
@@ -99,15 +130,24 @@ func (s *Series) made() error {
 	return err
 }
 
-// End removes what a step left: after a step that succeeded, beside what follows (Drop waits for it), otherwise nothing is left when it returns.
+// End keeps what a step that succeeded left as it found it, for the next one, and removes anything else: after a step that succeeded, beside what follows, otherwise
+// nothing is left when it returns.
 func (s *Series) End(ok bool) {
 	if s.gone != nil {
 		<-s.gone
 		s.gone = nil
 	}
 	if !ok {
+		s.found = nil
 		_ = errors.Join(s.made(), drop(s.dir()))
 		return
+	}
+	if s.found != nil && s.found.still(s.dir()) {
+		return
+	}
+	s.found, s.ahead = nil, true
+	if s.more {
+		s.prepare(s.whose)
 	}
 	old := s.dir() + oldSuffix
 	if os.Rename(s.dir(), old) != nil {

@@ -110,6 +110,68 @@ func TestSeries(t *testing.T) {
 	}
 }
 
+// What a step left as it found it is passed on to the next one; anything else is not.
+func TestSeriesPassesOnWhatIsUntouched(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	for name, c := range map[string]struct {
+		did    func(t *testing.T, dir string)
+		passed bool
+	}{
+		"nothing": {func(*testing.T, string) {}, true},
+		"read": {func(t *testing.T, dir string) {
+			_, err := os.ReadFile(filepath.Join(dir, "outputs"))
+			require.NoError(t, err)
+		}, true},
+		"written": {func(t *testing.T, dir string) {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "outputs"), []byte("a=1\n"), 0o600))
+		}, false},
+		"another mode": {func(t *testing.T, dir string) { require.NoError(t, os.Chmod(filepath.Join(dir, "outputs"), 0o644)) }, false},
+		"another name": {func(t *testing.T, dir string) {
+			require.NoError(t, os.Link(filepath.Join(dir, "outputs"), filepath.Join(t.TempDir(), "it")))
+		}, false},
+		"a file beside it": {func(t *testing.T, dir string) {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "more"), nil, 0o600))
+		}, false},
+		"an empty report": {func(t *testing.T, dir string) {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "tests", "a.xml"), nil, 0o600))
+		}, false},
+		"the folder for reports replaced": {func(t *testing.T, dir string) {
+			tests := filepath.Join(dir, "tests")
+			require.NoError(t, errors.Join(os.Remove(tests), os.Symlink(t.TempDir(), tests)))
+		}, false},
+		"open for writing": {func(t *testing.T, dir string) {
+			f, err := os.OpenFile(filepath.Join(dir, "outputs"), os.O_WRONLY|os.O_APPEND, 0)
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = f.Close() })
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := layout.State(t.TempDir())
+			s := outfile.Series{File: outfile.Path(state, "one"), Machine: &host.Host{EUID: 1}}
+			dir := filepath.Dir(s.File)
+			s.Prepare(nil)
+			require.NoError(t, s.Begin(nil, true))
+			kept, err := os.Open(dir) // so that its inode's number is not used again
+			require.NoError(t, err)
+			defer kept.Close()
+			was, err := kept.Stat()
+			require.NoError(t, err)
+			c.did(t, dir)
+			s.End(true)
+			require.NoError(t, s.Begin(nil, false))
+			is, err := os.Stat(dir)
+			require.NoError(t, err)
+			require.Equal(t, c.passed, os.SameFile(was, is))
+			s.End(true)
+			s.Close()
+			require.NoError(t, outfile.Drop(state, "one"))
+			left, err := filepath.Glob(dir + "*")
+			require.NoError(t, err)
+			require.Empty(t, left)
+		})
+	}
+}
+
 // Members of the project's group may write, a group that was created meanwhile included.
 func TestSeriesOfAGroup(t *testing.T) {
 	if os.Geteuid() != 0 {
