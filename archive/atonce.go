@@ -2,6 +2,7 @@ package archive
 
 import (
 	"archive/tar"
+	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -30,6 +31,9 @@ const (
 	// reserveFile, in the folder of an archive that was packed at once, takes the space that its trees take when a rollback unpacks them,
 	// so that the deployment can't use it up. It is removed with the verdict, and before they are unpacked.
 	reserveFile = tmpPrefix + "reserve"
+
+	// proveBuffer is how much of what was written is read back at once.
+	proveBuffer = 64 << 10
 )
 
 // manySmall reports whether packing a tree takes less time than copying it.
@@ -160,6 +164,7 @@ type packer struct {
 	known, made *frames.Known
 	// What was written.
 	files, bytes int64
+	head         []byte // of the last usual entry
 }
 
 // batch is a part of a tree in the order of its file.
@@ -216,8 +221,8 @@ func (r *packer) tree(name, to string, inc *increment) (out PackedTree, err erro
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		var err error
-		proof, err = r.prove(again, idx)
-		_ = again.CloseWithError(err) // never fails: io.Pipe
+		proof, err = r.prove(bufio.NewReaderSize(again, proveBuffer), idx) // each read of a pipe waits for its writer
+		_ = again.CloseWithError(err)                                      // never fails: io.Pipe
 	})
 	sum := sha256.New()
 	file := &stickyWriter{w: io.MultiWriter(f, sum)}
@@ -375,6 +380,45 @@ func (r *packer) entry(tw *tar.Writer, to *frames.Writer, e *tree.Entry, c tree.
 	if uid, _ := r.s.cfg.User(); uid != 0 && slices.ContainsFunc(c.Xattrs, func(x vfs.Xattr) bool { return !strings.HasPrefix(x.Name, "user.") }) {
 		return fmt.Errorf("%w: %q has attributes that only root may set", errNotAtOnce, e.Path)
 	}
+	done, err := r.usual(tw, to, e, c)
+	if err == nil && !done {
+		err = r.unusual(tw, to, e, c, leaders)
+	}
+	if err != nil {
+		return fmt.Errorf("%q: %w", e.Path, err)
+	}
+	if !e.IsDir() {
+		r.files++
+	}
+	return nil
+}
+
+// usual writes an entry as most are, in a fraction of the time; it reports whether it did.
+func (r *packer) usual(tw *tar.Writer, to *frames.Writer, e *tree.Entry, c tree.Content) (done bool, err error) {
+	head, ok := tree.AppendHeader(r.head[:0], e)
+	if r.head = head; !ok {
+		return false, nil
+	}
+	if e.IsRegular() && int64(len(c.Data)) != e.Size {
+		return false, fmt.Errorf("%d bytes were read of %d", len(c.Data), e.Size)
+	}
+	if err := tw.Flush(); err != nil {
+		return false, err
+	}
+	if _, err := to.Write(head); err != nil || !e.IsRegular() || e.Size == 0 {
+		return true, err
+	}
+	to.Content(e.Path)
+	if _, err := to.Write(c.Data); err != nil {
+		return true, err
+	}
+	r.bytes += e.Size
+	_, err = to.Write(make([]byte, -e.Size&(tree.TarBlock-1)))
+	return true, err
+}
+
+// unusual writes any entry.
+func (r *packer) unusual(tw *tar.Writer, to *frames.Writer, e *tree.Entry, c tree.Content, leaders map[uint32]string) error {
 	h, err := tree.TarHeader(e, leaders, func() ([]vfs.Xattr, error) { return c.Xattrs, nil })
 	if err == nil {
 		err = tw.WriteHeader(h)
@@ -384,13 +428,7 @@ func (r *packer) entry(tw *tar.Writer, to *frames.Writer, e *tree.Entry, c tree.
 		_, err = tw.Write(c.Data)
 		r.bytes += int64(len(c.Data))
 	}
-	if err != nil {
-		return fmt.Errorf("%q: %w", e.Path, err)
-	}
-	if !e.IsDir() {
-		r.files++
-	}
-	return nil
+	return err
 }
 
 // holdSpace writes the reserve file. A file system that can't reserve space holds archives of running deployments as folders.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -19,6 +20,8 @@ const (
 	// block is how much of a stream is compressed at once, part the same of a large file: a part is either equal to a known one, or new.
 	block = 1 << 20
 	part  = 64 << 10
+	// slack is what a frame takes more than its content, if that does not compress.
+	slack = 64
 	// Large is the size from which a file is compressed in parts of its own.
 	Large = 2 * part
 )
@@ -30,6 +33,9 @@ var ErrNotSame = errors.New("decompressed again, it is not the same")
 type Writer struct {
 	raw  io.Writer
 	pend []byte
+	// left is about how much will still be written; spare are buffers of frames that are done.
+	left  int64
+	spare chan []byte
 	// known are parts that earlier streams held, made those of this one; name is that of the file whose content is written next.
 	known *Known
 	made  map[string][]*frame
@@ -43,11 +49,12 @@ type Writer struct {
 	mu    sync.Mutex
 }
 
-// frame is a part of a stream. done is nil if it was known.
+// frame is a part of a stream. done is nil if it was known. Nothing else has the buffers of one that is lent.
 type frame struct {
 	raw, zst []byte
 	err      error
 	done     chan struct{}
+	lent     bool
 }
 
 // New returns a Writer to out. What was written goes to raw, too, uncompressed and in order, which may be nil. size is about how much will be
@@ -62,11 +69,13 @@ func New(out, raw io.Writer, known *Known, workers int, size int64) (*Writer, er
 	if err != nil {
 		return nil, errors.Join(err, enc.Close())
 	}
-	w := &Writer{raw: raw, known: known, made: map[string][]*frame{}, todo: make(chan *frame), queue: make(chan *frame, 2*workers), enc: enc, dec: dec}
+	w := &Writer{raw: raw, known: known, made: map[string][]*frame{}, todo: make(chan *frame), queue: make(chan *frame, 2*workers), enc: enc, dec: dec,
+		left: size, spare: make(chan []byte, 8*workers)}
 	for range workers {
 		w.work.Go(func() {
+			var again []byte
 			for f := range w.todo {
-				f.zst, f.err = w.compress(f.raw)
+				again = w.compress(f, again)
 				close(f.done)
 			}
 		})
@@ -75,17 +84,49 @@ func New(out, raw io.Writer, known *Known, workers int, size int64) (*Writer, er
 	return w, nil
 }
 
-// compress returns a frame, which was compared with what it contains.
-func (w *Writer) compress(raw []byte) ([]byte, error) {
-	zst := w.enc.EncodeAll(raw, make([]byte, 0, len(raw)+64))
-	again, err := w.dec.DecodeAll(zst, make([]byte, 0, len(raw)))
-	if err == nil && !bytes.Equal(again, raw) {
+// compress compresses a frame, and compares the result with it. It returns the buffer into which it decompressed, for the next one.
+func (w *Writer) compress(f *frame, again []byte) []byte {
+	var zst []byte
+	if f.lent {
+		zst = w.buffer(len(f.raw))
+	} else {
+		zst = make([]byte, 0, len(f.raw)+slack)
+	}
+	f.zst = w.enc.EncodeAll(f.raw, zst)
+	again, err := w.dec.DecodeAll(f.zst, slices.Grow(again[:0], len(f.raw)))
+	if err == nil && !bytes.Equal(again, f.raw) {
 		err = ErrNotSame
 	}
 	if err != nil {
-		return nil, fmt.Errorf("compress: %w", err)
+		f.err = fmt.Errorf("compress: %w", err)
 	}
-	return zst, nil
+	return again
+}
+
+// buffer returns an empty one that holds n bytes, also when they do not compress.
+func (w *Writer) buffer(n int) []byte {
+	select {
+	case b := <-w.spare:
+		if cap(b) >= n+slack {
+			return b[:0]
+		}
+	default:
+	}
+	return make([]byte, 0, n+slack)
+}
+
+// free takes the buffers of a frame back.
+func (w *Writer) free(f *frame) {
+	if !f.lent {
+		return
+	}
+	for _, b := range [][]byte{f.raw, f.zst} {
+		select {
+		case w.spare <- b:
+		default:
+		}
+	}
+	f.raw, f.zst = nil, nil
 }
 
 // drain writes frames in their order.
@@ -102,6 +143,7 @@ func (w *Writer) drain(out io.Writer) {
 			_, err = out.Write(f.zst)
 		}
 		w.fail(err)
+		w.free(f)
 	}
 }
 
@@ -136,7 +178,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	}
 	for rest := p; len(rest) > 0; {
 		if w.pend == nil {
-			w.pend = make([]byte, 0, min(block, max(part, len(rest))))
+			w.pend = w.buffer(min(block, max(part, len(rest), int(min(w.left, block)))))
 		}
 		n := min(block-len(w.pend), len(rest))
 		w.pend, rest = append(w.pend, rest[:n]...), rest[n:]
@@ -150,14 +192,15 @@ func (w *Writer) Write(p []byte) (int, error) {
 // flush ends the frame under way.
 func (w *Writer) flush() {
 	if len(w.pend) > 0 {
-		w.add(w.pend)
+		w.left -= int64(len(w.pend))
+		w.add(w.pend, true)
 	}
 	w.pend = nil
 }
 
 // add compresses a frame.
-func (w *Writer) add(raw []byte) *frame {
-	f := &frame{raw: raw, done: make(chan struct{})}
+func (w *Writer) add(raw []byte, lent bool) *frame {
+	f := &frame{raw: raw, lent: lent, done: make(chan struct{})}
 	w.put(f)
 	w.todo <- f
 	return f
@@ -183,7 +226,7 @@ func (w *Writer) content(name string, p []byte) {
 			all = append(all, f)
 			continue
 		}
-		all = append(all, w.add(x.raw))
+		all = append(all, w.add(x.raw, false))
 	}
 	w.made[name] = all
 }
