@@ -2,7 +2,6 @@ package archive
 
 import (
 	"archive/tar"
-	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -31,9 +30,6 @@ const (
 	// reserveFile, in the folder of an archive that was packed at once, takes the space that its trees take when a rollback unpacks them,
 	// so that the deployment can't use it up. It is removed with the verdict, and before they are unpacked.
 	reserveFile = tmpPrefix + "reserve"
-
-	// proveBuffer is how much of what was written is read back at once.
-	proveBuffer = 64 << 10
 )
 
 // manySmall reports whether packing a tree takes less time than copying it.
@@ -221,8 +217,8 @@ func (r *packer) tree(name, to string, inc *increment) (out PackedTree, err erro
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		var err error
-		proof, err = r.prove(bufio.NewReaderSize(again, proveBuffer), idx) // each read of a pipe waits for its writer
-		_ = again.CloseWithError(err)                                      // never fails: io.Pipe
+		proof, err = r.prove(again, idx)
+		_ = again.CloseWithError(err) // never fails: io.Pipe
 	})
 	sum := sha256.New()
 	file := &stickyWriter{w: io.MultiWriter(f, sum)}
@@ -254,20 +250,19 @@ func (r *packer) tree(name, to string, inc *increment) (out PackedTree, err erro
 // prove compares what was written, before it was compressed, with the entries, each of which is complete when it is written; idx holds them by their paths.
 func (r *packer) prove(in io.Reader, idx map[string]int) (tree.Proof, error) {
 	v := &prover{m: &tree.Manifest{Entries: r.entries}}
-	seen := map[string]bool{}
+	seen := make([]bool, len(r.entries))
 	err := eachHeader(in, func(h *tar.Header, body io.Reader) error {
-		name := strings.TrimSuffix(h.Name, "/")
-		i, ok := idx[name]
-		if !ok || seen[name] {
-			i = -1
+		i, ok := idx[strings.TrimSuffix(h.Name, "/")]
+		if !ok || seen[i] {
+			return v.entry(-1, h, body)
 		}
-		seen[name] = true
-		if i < 0 || h.Typeflag != tar.TypeLink {
+		seen[i] = true
+		if h.Typeflag != tar.TypeLink {
 			return v.entry(i, h, body)
 		}
 		v.p.Entries++
 		if of, ok := idx[h.Linkname]; !ok || r.entries[i].Link == 0 || r.entries[of].Link != r.entries[i].Link {
-			v.p.Differ(name, "links")
+			v.p.Differ(h.Name, "links")
 		}
 		return nil
 	})

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"archive/tar"
+	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -224,25 +225,71 @@ type damageError struct{ error }
 
 func (e *damageError) Unwrap() error { return e.error }
 
-// eachHeader reads a tar to its last entry.
-func eachHeader(in io.Reader, each func(*tar.Header, io.Reader) error) error {
-	tr := tar.NewReader(in)
+// tarBuffer is how much of a tar is read at once.
+const tarBuffer = 64 << 10
+
+// eachHeader reads a tar to its last entry. It may read further.
+func eachHeader(from io.Reader, each func(*tar.Header, io.Reader) error) error {
+	in := bufio.NewReaderSize(from, tarBuffer)
 	for {
-		h, err := tr.Next()
+		h, content, err := nextHeader(in)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return &damageError{err}
 		}
-		body := &pausingReader{r: tr}
+		body := &pausingReader{r: content}
 		if err := each(h, body); err != nil {
 			if body.err != nil {
 				return &damageError{body.err}
 			}
 			return err
 		}
+		if h.Typeflag != tar.TypeReg {
+			continue
+		}
+		// Some readers end early without an error: what is left of the content, and what fills its last block.
+		_, err = io.Copy(io.Discard, content)
+		if err == nil {
+			_, err = in.Discard(int(-h.Size & (tree.TarBlock - 1)))
+		}
+		if err != nil {
+			return &damageError{noEOF(err)}
+		}
 	}
+}
+
+// nextHeader reads a header, a usual one in a fraction of the time that archive/tar takes; content is to be read to its end. The error is io.EOF after the last entry.
+func nextHeader(in *bufio.Reader) (h *tar.Header, content io.Reader, err error) {
+	if b, err := in.Peek(tree.UsualHeader); err == nil {
+		h = &tar.Header{}
+		if tree.ParseHeader(b, h) {
+			_, err := in.Discard(len(b))
+			return h, &wholeReader{io.LimitedReader{R: in, N: h.Size}}, err
+		}
+	}
+	tr := tar.NewReader(in)
+	h, err = tr.Next()
+	return h, tr, err
+}
+
+// wholeReader reads a content that must not end early.
+type wholeReader struct{ io.LimitedReader }
+
+func (w *wholeReader) Read(p []byte) (int, error) {
+	n, err := w.LimitedReader.Read(p)
+	if w.N > 0 {
+		err = noEOF(err)
+	}
+	return n, err
+}
+
+func noEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // pausingReader keeps the error of a reader, and calls a function before each read, which may stop it.

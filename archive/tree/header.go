@@ -2,6 +2,7 @@ package tree
 
 import (
 	"archive/tar"
+	"bytes"
 	"encoding/binary"
 	"strconv"
 	"strings"
@@ -11,6 +12,9 @@ import (
 
 // TarBlock is the size of the blocks of a tar: headers and contents are filled up to it.
 const TarBlock = 512
+
+// UsualHeader is the size of what AppendHeader appends: a header with one record, and the header itself.
+const UsualHeader = 3 * TarBlock
 
 const (
 	// tarName is the size of the fields for names, tarID that of owners, modes and devices, tarSize that of sizes and times.
@@ -37,7 +41,7 @@ func AppendHeader(b []byte, e *Entry) ([]byte, bool) {
 	size := len(rest) + 2 // at least ten and fewer than a hundred bytes
 
 	at := len(b)
-	b = append(b, make([]byte, 3*TarBlock)...)
+	b = append(b, make([]byte, UsualHeader)...)
 	x, record, h := b[at:at+TarBlock], b[at+TarBlock:at+2*TarBlock], b[at+2*TarBlock:]
 	dir, name := "", e.Path
 	if i := strings.LastIndexByte(e.Path, '/'); i >= 0 {
@@ -108,19 +112,28 @@ func putFields(h []byte, kind byte, mode, uid, gid uint32, size, secs int64) {
 		putOctal(h[329:336], 0)
 		putOctal(h[337:344], 0)
 	}
-	for i := 148; i < 156; i++ {
-		h[i] = ' '
-	}
-	// The checksum is the sum of all bytes; eight are added at once.
+	putOctal(h[148:154], checksum(h))
+	h[155] = ' '
+}
+
+// checksum returns the sum of all bytes, those of its own field as spaces.
+func checksum(h []byte) int64 {
 	const low = 0x00ff00ff00ff00ff
 	var sum uint64
-	for i := 0; i < TarBlock; i += 8 {
+	for i := 0; i < TarBlock; i += 8 { // eight at once
+		if i == 144 {
+			for _, c := range h[i : i+4] {
+				sum += uint64(c)
+			}
+			continue
+		}
 		v := binary.LittleEndian.Uint64(h[i:])
+		if i == 152 {
+			v &^= 1<<32 - 1
+		}
 		sum += v&low + v>>8&low
 	}
-	sum = sum&0xffff + sum>>16&0xffff + sum>>32&0xffff + sum>>48
-	putOctal(h[148:154], int64(sum))
-	h[154], h[155] = 0, ' '
+	return int64(sum&0xffff+sum>>16&0xffff+sum>>32&0xffff+sum>>48) + 8*' '
 }
 
 // putOctal fills a field, but for the byte that ends it.
@@ -129,4 +142,127 @@ func putOctal(field []byte, v int64) {
 		field[i] = '0' + byte(v&7)
 		v >>= 3
 	}
+}
+
+// ParseHeader reads a header of UsualHeader bytes as archive/tar reads it. It reports false for any that AppendHeader would not have appended, also for a damaged one; h then has no meaning.
+func ParseHeader(b []byte, h *tar.Header) bool {
+	x, record, f := b[:TarBlock], b[TarBlock:2*TarBlock], b[2*TarBlock:UsualHeader]
+	size, ok := fields(x, tar.TypeXHeader)
+	if !ok || size.size > TarBlock {
+		return false
+	}
+	is, ok := fields(f, f[156])
+	if !ok {
+		return false
+	}
+	secs, nanos, ok := timeRecord(record, int(size.size))
+	if !ok || secs != is.secs {
+		return false
+	}
+	*h = tar.Header{
+		Typeflag: f[156], Name: text(f[:tarName]), Linkname: text(f[157:257]), Size: is.size, Mode: is.mode, Uid: int(is.uid), Gid: int(is.gid), ModTime: time.Unix(secs, nanos),
+		Format: tar.FormatPAX,
+	}
+	folder := strings.HasSuffix(h.Name, "/")
+	switch h.Typeflag {
+	case tar.TypeReg:
+		return !folder && h.Linkname == "" && h.Name != ""
+	case tar.TypeDir:
+		return folder && h.Linkname == "" && h.Size == 0
+	case tar.TypeSymlink:
+		return !folder && h.Linkname != "" && h.Size == 0 && h.Name != ""
+	}
+	return false
+}
+
+// numbers are those of a header.
+type numbers struct{ mode, uid, gid, size, secs int64 }
+
+// fields reads the numbers of a header of this kind; ok is false if anything else in it is not as putFields fills it.
+func fields(h []byte, kind byte) (n numbers, ok bool) {
+	at := tarName
+	for _, f := range []struct {
+		n  int
+		to *int64
+	}{{tarID, &n.mode}, {tarID, &n.uid}, {tarID, &n.gid}, {tarSize, &n.size}, {tarSize, &n.secs}} {
+		if *f.to, ok = octal(h[at : at+f.n-1]); !ok || h[at+f.n-1] != 0 {
+			return n, false
+		}
+		at += f.n
+	}
+	sum, ok := octal(h[148:154])
+	if !ok || h[154] != 0 || h[155] != ' ' || h[156] != kind || sum != checksum(h) || string(h[257:265]) != "ustar\x0000" {
+		return n, false
+	}
+	device := h[329:345]
+	if kind != tar.TypeXHeader && string(device) != "0000000\x000000000\x00" || kind == tar.TypeXHeader && !zeros(device) {
+		return n, false
+	}
+	return n, zeros(h[265:329]) && zeros(h[345:TarBlock]) && clean(h[:tarName]) && clean(h[157:257])
+}
+
+// timeRecord reads the one record of a header, of this size.
+func timeRecord(record []byte, size int) (secs, nanos int64, ok bool) {
+	const from = len("00 mtime=")
+	if size < from+len("0.1\n") || size > 99 || record[0] != '0'+byte(size/10) || record[1] != '0'+byte(size%10) || string(record[2:from]) != " mtime=" || record[size-1] != '\n' || !zeros(record[size:]) {
+		return 0, 0, false
+	}
+	whole, frac, ok := strings.Cut(string(record[from:size-1]), ".")
+	if !ok || whole == "" || len(whole) > 11 || frac == "" || len(frac) > 9 || frac[len(frac)-1] == '0' || (whole[0] == '0' && whole != "0") {
+		return 0, 0, false
+	}
+	for _, c := range []byte(whole) {
+		if c < '0' || c > '9' {
+			return 0, 0, false
+		}
+		secs = secs*10 + int64(c-'0')
+	}
+	for i := range 9 {
+		nanos *= 10
+		if i >= len(frac) {
+			continue
+		}
+		if frac[i] < '0' || frac[i] > '9' {
+			return 0, 0, false
+		}
+		nanos += int64(frac[i] - '0')
+	}
+	return secs, nanos, true
+}
+
+// octal reads a field, but for the byte that ends it.
+func octal(field []byte) (v int64, ok bool) {
+	for _, c := range field {
+		if c < '0' || c > '7' {
+			return 0, false
+		}
+		v = v<<3 | int64(c-'0')
+	}
+	return v, true
+}
+
+func zeros(b []byte) bool {
+	var none [TarBlock]byte
+	return bytes.Equal(b, none[:len(b)])
+}
+
+// clean reports whether a field has a name that needs no record, and nothing after it.
+func clean(field []byte) bool {
+	n := length(field)
+	for _, c := range field[:n] {
+		if c >= 0x80 {
+			return false
+		}
+	}
+	return zeros(field[n:])
+}
+
+// text returns a field up to the byte that ends it.
+func text(field []byte) string { return string(field[:length(field)]) }
+
+func length(field []byte) int {
+	if i := bytes.IndexByte(field, 0); i >= 0 {
+		return i
+	}
+	return len(field)
 }

@@ -66,9 +66,68 @@ func TestHeadersAreThoseOfArchiveTar(t *testing.T) {
 			require.Equal(t, c.usual, ok)
 			if ok {
 				requireBlocks(t, want, got)
+				requireRead(t, got)
 			}
 		})
 	}
+}
+
+// read returns a header as archive/tar reads it, without what it adds.
+func read(b []byte) (tar.Header, error) {
+	h, err := tar.NewReader(bytes.NewReader(b)).Next()
+	if err != nil {
+		return tar.Header{}, err
+	}
+	h.PAXRecords = nil
+	return *h, nil
+}
+
+// requireRead checks that ParseHeader reads a header as archive/tar does, and none that is damaged otherwise.
+func requireRead(t *testing.T, b []byte) {
+	t.Helper()
+	var got tar.Header
+	require.True(t, ParseHeader(b, &got))
+	want, err := read(b)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	for i := range b {
+		for _, bit := range []byte{1, 0x10, 0x80} {
+			b[i] ^= bit
+			if ParseHeader(b, &got) {
+				want, err := read(b)
+				require.NoError(t, err, "byte %d", i)
+				require.Equal(t, want, got, "byte %d", i)
+			}
+			b[i] ^= bit
+		}
+	}
+}
+
+// Damage that keeps the checksums right is told, or read as archive/tar reads it.
+func FuzzParseHeader(f *testing.F) {
+	entries := []Entry{
+		{Path: "project/a", Mode: syscall.S_IFREG | 0o644, UID: 1000, GID: 33, Size: 12345, Mtime: 1_700_000_000_123_456_789},
+		{Path: "project", Mode: syscall.S_IFDIR | 0o755, Mtime: 1_700_000_000_123_456_789},
+		{Path: "project/l", Mode: syscall.S_IFLNK | 0o777, Target: "a", Mtime: 1_700_000_000_100_000_000},
+	}
+	f.Add(uint(0), uint(2*TarBlock+100), []byte("0000755"), uint(0), []byte{})
+	f.Add(uint(1), uint(TarBlock+20), []byte("99"), uint(2*TarBlock), []byte("other"))
+	f.Fuzz(func(t *testing.T, which, at uint, put []byte, at2 uint, put2 []byte) {
+		b, _ := AppendHeader(nil, &entries[which%uint(len(entries))])
+		copy(b[at%UsualHeader:], put)
+		copy(b[at2%UsualHeader:], put2)
+		for _, h := range [][]byte{b[:TarBlock], b[2*TarBlock:]} {
+			putOctal(h[148:154], checksum(h))
+			h[154], h[155] = 0, ' '
+		}
+		var got tar.Header
+		if !ParseHeader(b, &got) {
+			return
+		}
+		want, err := read(b)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	})
 }
 
 func FuzzHeader(f *testing.F) {
@@ -95,6 +154,11 @@ func FuzzHeader(f *testing.F) {
 			require.NoError(t, err)
 			require.NoError(t, tar.NewWriter(&b).WriteHeader(h))
 			requireBlocks(t, b.Bytes(), got)
+			var parsed tar.Header
+			require.True(t, ParseHeader(got, &parsed))
+			want, err := read(got)
+			require.NoError(t, err)
+			require.Equal(t, want, parsed)
 		}
 	})
 }
