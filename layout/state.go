@@ -116,6 +116,9 @@ func (s State) RecipesOf(id string) string { return filepath.Join(s.Recipes(), i
 // Recipe returns one private copy of a deployment: of the commit that it brings, or of the one that was live before.
 func (s State) Recipe(id, which string) string { return filepath.Join(s.RecipesOf(id), which) }
 
+// KeptRecipe returns the folder in which the private copy of a project's last deployment waits for the next one.
+func (s State) KeptRecipe(project string) string { return filepath.Join(s.Recipes(), ".kept-"+project) }
+
 // Resume returns the file that records where the last deployment of a project failed, for a deployment that continues there.
 func (s State) Resume(project string) string {
 	return filepath.Join(string(s), "resume", project+".json")

@@ -12,7 +12,6 @@ import (
 	"corpus-git/pipeline/staged"
 	"corpus-git/procedures"
 	"corpus-git/procedures/outfile"
-	"corpus-git/procedures/recipe"
 	"corpus-git/project"
 )
 
@@ -35,7 +34,16 @@ func (dep *deployment) deploy(ctx context.Context) {
 	}
 	dep.update(func(rec *project.Record) { rec.Deployment = d })
 	dep.printPromoted()
-	defer func() { _ = dep.later(func() error { p.dropRecipes(d.ID); return nil }) }()
+	defer func() {
+		_ = dep.later(func() error {
+			if d.Trigger == project.TriggerUndeploy {
+				p.dropRecipes(d.ID, p.kept.Drop)
+			} else {
+				p.dropRecipes(d.ID, p.kept.Keep)
+			}
+			return nil
+		})
+	}()
 	p.known.Recall(ctx, d, dep.in, dep.redact)
 	tools, end := p.cfg.Tools.Open()
 	defer func() {
@@ -193,7 +201,7 @@ func (dep *deployment) prepare(ctx context.Context) error {
 	if !dep.continuing && d.Trigger.Deploys() {
 		dep.describe(ctx)
 	}
-	src.Private = p.cfg.State.Recipe(string(d.ID), brought)
+	src.Private, src.Kept = p.cfg.State.Recipe(string(d.ID), brought), &p.kept
 	prep, err := procedures.Prepare(ctx, dep.tools, d, src, dep.redact)
 	if err != nil {
 		return err
@@ -259,8 +267,9 @@ func (dep *deployment) liveTree(ctx context.Context) (fs.FS, error) {
 	return src.Code, nil
 }
 
-func (p *Pipeline) dropRecipes(id project.ID) {
-	if err := recipe.Drop(p.cfg.State, id); err != nil {
+// dropRecipes removes what ran in a deployment, by a method of kept.
+func (p *Pipeline) dropRecipes(id project.ID, drop func(project.ID) error) {
+	if err := drop(id); err != nil {
 		p.cfg.Logger.Warn().Err(err).Str("deployment", string(id)).Msg("remove the private copies of recipes; the next start does")
 	}
 	if err := outfile.Drop(p.cfg.State, id); err != nil {

@@ -145,7 +145,7 @@ func (dep *deployment) carryOn(ctx context.Context, entries []journal.Entry, lim
 	dep.tools = tools
 	if err := dep.mayContinue(ctx, *at, limit); err != nil {
 		dep.broken, dep.env, dep.tools = texts.Short(err), nil, nil
-		p.dropRecipes(d.ID)
+		p.dropRecipes(d.ID, p.kept.Drop)
 		return false
 	}
 	dep.pinAgain(ctx)

@@ -26,6 +26,7 @@ import (
 	"corpus-git/pipeline/texts"
 	"corpus-git/pipeline/vanished"
 	"corpus-git/procedures"
+	"corpus-git/procedures/recipe"
 	"corpus-git/project"
 	"corpus-git/project/demands"
 	"corpus-git/project/underway"
@@ -122,6 +123,7 @@ type Pipeline struct {
 	holders  map[project.Name][]*holder
 	stopping bool
 	known    *secrets.Finder
+	kept     recipe.Kept
 	running  sync.WaitGroup
 }
 
@@ -172,7 +174,7 @@ func New(ctx context.Context, cfg Config) (*Pipeline, error) {
 	}
 	known := &secrets.Finder{Root: cfg.Root, Tools: cfg.Tools, Own: cfg.Secrets, Records: recs.List, Pins: archivePins, Log: cfg.Logger,
 		Repository: func(name project.Name, repo project.Repo) secrets.Repository { return cfg.Repository(name, repo) }}
-	p := &Pipeline{cfg: cfg, known: known, records: recs, approvals: waiting, queues: map[project.Name]*queue{}, byID: map[project.ID]*deployment{}, holders: map[project.Name][]*holder{}}
+	p := &Pipeline{cfg: cfg, known: known, kept: recipe.Kept{State: cfg.State}, records: recs, approvals: waiting, queues: map[project.Name]*queue{}, byID: map[project.ID]*deployment{}, holders: map[project.Name][]*holder{}}
 	return p, nil
 }
 

@@ -224,7 +224,7 @@ func (p *Pipeline) Exclusive(_ context.Context, name project.Name, what string, 
 // Forget removes the records of a project's deployments, event logs and journal. The caller holds the project with Exclusive.
 func (p *Pipeline) Forget(ctx context.Context, name project.Name) error {
 	p.known.Forget(name)
-	if err := errors.Join(p.approvals.Forget(ctx, name), p.records.Forget(ctx, name)); err != nil {
+	if err := errors.Join(p.approvals.Forget(ctx, name), p.records.Forget(ctx, name), p.kept.Forget(name)); err != nil {
 		return err
 	}
 	return errors.Join(os.RemoveAll(p.cfg.State.Events(name.String())), os.RemoveAll(p.cfg.State.Journal(name.String())), os.RemoveAll(p.cfg.State.Resume(name.String())))

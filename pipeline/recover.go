@@ -325,7 +325,7 @@ func (p *Pipeline) takeUp(ctx context.Context, name project.Name) (u *Unfinished
 		u.paused = dep
 	}
 	u.finish = func(ctx context.Context, limit time.Duration) {
-		defer p.dropRecipes(facts.ID)
+		defer p.dropRecipes(facts.ID, p.kept.Drop)
 		defer j.Close()
 		dep.journal, dep.stepsLimit = j, limit
 		if last.Kind == journal.Ended {

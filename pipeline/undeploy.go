@@ -106,7 +106,7 @@ func (p *Pipeline) undeployAgain(ctx context.Context, rec project.Record) (func(
 		return nil, err
 	}
 	return func(ctx context.Context, _ time.Duration) {
-		defer p.dropRecipes(rec.ID)
+		defer p.dropRecipes(rec.ID, p.kept.Drop)
 		tools, end := p.cfg.Tools.Open()
 		defer func() {
 			if err := end(); err != nil {

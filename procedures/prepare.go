@@ -41,6 +41,8 @@ type Sources struct {
 	Node *project.Node
 	// Private is the folder for the private copy of the recipe, from which everything runs; "" makes no copy, so that nothing can run.
 	Private string
+	// Kept may have the copy already; nil has none.
+	Kept *recipe.Kept
 	// Commit is that of Code, "" if it is not a commit.
 	Commit project.Commit
 	// From is the project whose release Commit is: its recipe extends the same commits as there. "" means the project itself.
@@ -357,7 +359,7 @@ func (p *Prepared) readRecipe(ctx context.Context, t *Tools, name project.Name, 
 	if p.recipe, p.inherited, err = t.recipes(src.alone).Read(ctx, inherit.Request{Name: name, Commit: src.Commit, From: src.From, Fetch: src.Fetch}, own); err != nil || src.Private == "" {
 		return err
 	}
-	if p.Recipe, err = recipe.Copy(ctx, p.recipe, src.Private, t.Root.Project(name.String()).Salt()); err != nil {
+	if p.Recipe, err = src.Kept.Copy(ctx, name, p.recipe, src.Private, t.Root.Project(name.String()).Salt()); err != nil {
 		return err
 	}
 	from := others.Source{Root: t.Root, Live: t.Live, Tree: func(ctx context.Context, n project.Name, c project.Commit) (fs.FS, error) {

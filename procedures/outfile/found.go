@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"corpus-git/internal/vfs"
 )
 
 // found is what a step finds: the folder, the file in it, and the folder for reports.
@@ -57,14 +59,12 @@ func holds(dir string, n int) bool {
 	return len(names) == n && (err == nil || errors.Is(err, io.EOF))
 }
 
-// closed reports whether nobody has a file open, or mapped, for writing: the kernel grants a lease for reading only then (fcntl(2), "Leases"). The lease ends with
-// the descriptor.
+// closed reports whether nobody has a file open for writing.
 func closed(file string) bool {
 	fd, err := unix.Open(file, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return false
 	}
 	defer func() { _ = unix.Close(fd) }() // it was only read
-	_, err = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_RDLCK)
-	return err == nil
+	return vfs.Unwritten(fd)
 }

@@ -158,10 +158,7 @@ func (c *copier) file(from, to string) (err error) {
 		return fault.New(fault.Refused, "copy "+layout.SaltDir, "it is larger than %d GiB", maxRecipe>>30).
 			WithPos(fault.Pos{File: path.Join(layout.SaltDir, from)}).WithHint("%s is for the files that deploy the project; keep data elsewhere", layout.SaltDir)
 	}
-	mode := fs.FileMode(0o644)
-	if st.Mode()&0o111 != 0 {
-		mode = 0o755
-	}
+	mode := modeOf(st.Mode())
 	w, err := os.OpenFile(filepath.Join(c.to, to), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
@@ -175,6 +172,14 @@ func (c *copier) file(from, to string) (err error) {
 		return err
 	}
 	return w.Chmod(mode) // whatever the umask is
+}
+
+// modeOf returns the mode that the copy of a file has.
+func modeOf(mode fs.FileMode) fs.FileMode {
+	if mode&0o111 != 0 {
+		return 0o755
+	}
+	return 0o644
 }
 
 // Files returns the copy as a file system; nil if there is none. Targets of links outside it are not visible.
