@@ -48,6 +48,7 @@ func (s *Store) Compact(ctx context.Context, p Policy) (Compacted, error) {
 	const op = "compact archives"
 	var out Compacted
 	w := &compaction{s: s, ctx: ctx}
+	s.tended.Store(true)
 	if !w.alone() {
 		out.Busy = true
 		return out, nil
@@ -66,6 +67,11 @@ func (s *Store) Compact(ctx context.Context, p Policy) (Compacted, error) {
 	}
 	defer over()
 	s.recent.drop(&s.cfg.Background.recent, &s.cfg.Background.large) // the next deployment may be far off
+	if s.hasNext() {                                                 // what becomes the spare tree below is older
+		if out.Spared, err = w.spare(p); err != nil {
+			return out, w.failed(op, err)
+		}
+	}
 	refused := map[string]bool{}
 	for {
 		a, ok, err := s.packable(refused)
@@ -105,9 +111,11 @@ func (s *Store) Compact(ctx context.Context, p Policy) (Compacted, error) {
 	if err != nil {
 		return out, err
 	}
-	if out.Spared, err = w.spare(p); err != nil {
+	spared, err := w.spare(p)
+	if err != nil {
 		return out, w.failed(op, err)
 	}
+	out.Spared = out.Spared || spared
 	newest, err := s.newest()
 	if err != nil || newest == nil {
 		return out, err

@@ -130,3 +130,6 @@ func TestConcludeWithoutAnArchive(t *testing.T) {
 	_, err = s.fs.Lstat(v.tmp)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
+
+// Tend says that Prepare or Compact are called in this process.
+func (s *Store) Tend() { s.tended.Store(true) }

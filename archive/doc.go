@@ -37,7 +37,9 @@
 // changed since. A spare tree that is older than what the last deployment made live is brought up to date in the same way, soon after that
 // deployment (Prepare): renamed, so that nothing on the disk calls it whole meanwhile, then what differs is copied. The next Make has nothing to copy.
 // Pause stops the copying after the current files, and a Make reuses the part that exists; version 0 marks what is missing. A
-// partial spare tree is known in memory only; after a restart it is removed.
+// partial spare tree is known in memory only; after a restart it is removed. The folder of an archive that has expired is one from the beginning, as it is, if the process
+// looks after archives (calls Prepare or Compact). Content that differs is written over that of its files (tree.Recreate): no name that a power failure leaves it is that of a
+// whole tree. In a spare tree that is whole, or may be again after a power failure, a file is replaced by another one.
 //
 // Which ctime is too close is decided by the clock that gives files their times (Config.FileTime), not by time.Now, which is a tick ahead of it.
 //

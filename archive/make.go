@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -59,8 +58,7 @@ func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 	if err := s.reaper.Remove(tmp); err != nil {
 		return Archive{}, explain(op, err)
 	}
-	m := &making{s: s, tmp: tmp, asked: begun, begun: look, req: req}
-	defer m.replaced.Release()
+	m := &making{s: s, tmp: tmp, asked: begun, begun: look, req: req, rewrite: true}
 	err := m.build(ctx)
 	if err == nil {
 		err = s.takeHookOutput(final, tmp)
@@ -149,10 +147,10 @@ type making struct {
 	// Results of build: the record and the scan of the live trees.
 	rec  Record
 	snap *tree.Snapshot
+	// rewrite reports that the manifest may be written over that of the tree which the archive is built from: after a power failure that tree is none, or still what either describes.
+	rewrite bool
 	// dev is the file system that build synced.
 	dev uint64
-	// replaced is the manifest of the tree that the archive is built from.
-	replaced vfs.Held
 }
 
 // build makes the archive at tmp; everything but its name is durable on return.
@@ -248,6 +246,7 @@ func (m *making) folders(ctx context.Context, src vfs.Dir, t *tree.Scanned, p *t
 	}
 	var err error
 	if from.m != nil {
+		m.rewrite = from.scrap || p.Nothing()
 		if err = s.fs.Rename(from.path, m.tmp); err == nil {
 			taken()
 		}
@@ -263,7 +262,7 @@ func (m *making) folders(ctx context.Context, src vfs.Dir, t *tree.Scanned, p *t
 	}
 	defer func() { _ = dst.Close() }()
 	b := tree.NewCopier(tree.CopyOptions{
-		Src: src, Dst: dst, Entries: t.Entries, Plan: p, Workers: s.cfg.Workers, Cold: t.Cold, Progress: m.req.Progress,
+		Src: src, Dst: dst, Entries: t.Entries, Plan: p, Workers: s.cfg.Workers, Cold: t.Cold, Rewrite: from.scrap, Progress: m.req.Progress,
 		Sync: func() error { return dst.SyncFS(".") }, SyncEvery: s.cfg.SyncEvery,
 	})
 	if err := b.Run(ctx); err != nil {
@@ -297,16 +296,15 @@ func (m *making) finish(entries []tree.Entry, stats MakeStats, files *packed) er
 	if files != nil {
 		rec.Packed, newer = &files.Packed, files.newer
 	}
-	m.replaced.Keep(dst, manifestFile)
 	// One syncfs makes the tree, the manifest and the record durable together, before the rename that publishes them.
-	if err := writePlain(dst, manifestFile, man.Encode()); err != nil {
+	if err := s.rewriteManifest(dst, man, m.rewrite); err != nil {
 		return err
 	}
 	text, err := rec.encode()
 	if err != nil {
 		return err
 	}
-	if err := writePlain(dst, recordFile, text); err != nil {
+	if err := tree.Rewrite(dst, recordFile, text, 0o600); err != nil {
 		return err
 	}
 	tree.AsRead(man.Entries)
@@ -319,22 +317,6 @@ func (m *making) finish(entries []tree.Entry, stats MakeStats, files *packed) er
 		m.dev = st.Dev
 	}
 	return dst.SyncFS(".")
-}
-
-// writePlain writes a file without syncing it.
-func writePlain(d vfs.FS, name string, data []byte) error {
-	if err := d.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := d.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return err
 }
 
 func count(entries []tree.Entry) Sizes {

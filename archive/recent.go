@@ -23,7 +23,7 @@ const (
 )
 
 // recent caches the newest manifests, because reading one takes longer than everything else that is done with it. The key is the file, which
-// is never changed. Code that compares trees reads the disk instead (Store.manifest).
+// is forgotten before it is changed. Code that compares trees reads the disk instead (Store.manifest).
 type recent struct {
 	mu      sync.Mutex
 	all     []recentManifest // newest last
@@ -73,6 +73,19 @@ func (r *recent) put(file tree.Ident, size int64, m *tree.Manifest, newer map[st
 	x := recentManifest{file, size, m, newer}
 	r.count(x, 1, total)
 	r.all = append(r.all, x)
+}
+
+// forget removes what is cached of a file that is about to be changed.
+func (r *recent) forget(dev, ino uint64, total *atomic.Int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = slices.DeleteFunc(r.all, func(x recentManifest) bool {
+		gone := x.file.Dev == dev && x.file.Ino == ino
+		if gone {
+			r.count(x, -1, total)
+		}
+		return gone
+	})
 }
 
 func (r *recent) count(x recentManifest, sign int64, total *atomic.Int64) {

@@ -199,14 +199,37 @@ func (s *Store) dispose(x expiring, recycle bool) (recycled bool) {
 	a, trash := x.a, s.trash(x.a)
 	if x.recycle && recycle && a.Whole && a.Packed == nil && !s.cfg.NoSpare && len(a.Trees) > 0 {
 		// Recycling only saves work: if it fails, the tree is deleted with the rest.
-		b, err := vfs.ReadFile(s.fs, filepath.Join(trash, manifestFile))
-		if err == nil {
-			m, derr := tree.DecodeManifest(b)
-			recycled = derr == nil && s.recyclable(a.Sizes, m.Scanned, x.newest) && s.makeSpare(a.Trees, trash, m, b) == nil
+		m, err := s.recentManifest(trash)
+		switch {
+		case err != nil || !s.recyclable(a.Sizes, m.Scanned, x.newest):
+		case s.becomesNext(a, trash, m):
+			return true
+		default:
+			recycled = s.makeSpare(a.Trees, trash, m, m.Encode()) == nil
 		}
 	}
 	s.reaper.Delete(trash)
 	return recycled
+}
+
+// becomesNext makes the folder of an archive, at path, which no name of a whole tree can be after a power failure, the spare tree that Prepare or Compact complete, if it has
+// nothing but the trees, their manifest and the record: nothing is created or removed for that.
+func (s *Store) becomesNext(a Archive, path string, m *tree.Manifest) bool {
+	names, err := s.fs.ReadDir(path)
+	if err != nil || !s.tended.Load() || slices.ContainsFunc(names, func(n string) bool {
+		return n != manifestFile && n != recordFile && !slices.Contains(a.Trees, n)
+	}) {
+		return false
+	}
+	if !s.sparing.TryLock() {
+		return false
+	}
+	defer s.sparing.Unlock()
+	if s.next != nil || s.reaper.Remove(s.sparePath()) != nil || s.fs.Rename(path, s.nextPath()) != nil { // of an earlier process there may be one
+		return false
+	}
+	s.next = &next{m, true}
+	return true
 }
 
 // makeSpare moves the trees of an archive, with their manifest, m, to where Make looks for them. None of it is durable: a spare tree
@@ -246,10 +269,16 @@ func (s *Store) putSpare(tmp string) error {
 	return vfs.RenameDurable(s.fs, tmp, s.sparePath())
 }
 
-// Spare returns the disk space of the spare tree, according to its manifest; 0 if there is none.
+// Spare returns the disk space of the spare tree, according to its manifest; 0 if there is none. One that is being copied does not count yet.
 func (s *Store) Spare() int64 { return s.spareDisk() }
 
 func (s *Store) spareDisk() int64 {
 	f, _ := s.spareFacts()
+	if s.sparing.TryLock() {
+		if s.next != nil {
+			f.disk += count(s.next.m.Entries).Disk
+		}
+		s.sparing.Unlock()
+	}
 	return f.disk
 }

@@ -14,16 +14,19 @@ import (
 // nextSpare is where a spare tree is made. What a crash leaves there is not used, and is removed by Sweep.
 const nextSpare = tmpPrefix + "next-spare"
 
-// next is a spare tree that is being made, or whose making was interrupted by a Make: it is incomplete. It is known in memory only.
+// next is a spare tree that is being made, whose making was interrupted by a Make, or that is older than what is live. It is known in memory only.
 type next struct {
 	// Manifest describes what nextSpare holds: an entry of version 0 is missing or incomplete; a folder exists.
 	m *tree.Manifest
+	// scrap reports that after a power failure too no name of it is that of a spare tree: its files may be written to where they are.
+	scrap bool
 }
 
-// base is the tree that an archive is built from: its manifest (nil for none) and its path.
+// base is the tree that an archive is built from: its manifest (nil for none), its path, and next.scrap.
 type base struct {
-	m    *tree.Manifest
-	path string
+	m     *tree.Manifest
+	path  string
+	scrap bool
 }
 
 // lockBase returns the tree to build from, and keeps the background from it until release is called; taken is called when the caller has
@@ -32,14 +35,32 @@ func (s *Store) lockBase() (b base, taken, release func()) {
 	s.sparing.Lock()
 	if s.next != nil {
 		if ok, err := vfs.Exists(s.fs, s.nextPath()); err == nil && ok {
-			return base{s.next.m, s.nextPath()}, func() { s.next = nil }, s.sparing.Unlock
+			return base{s.next.m, s.nextPath(), s.next.scrap}, func() { s.next = nil }, s.sparing.Unlock
 		}
 		s.next = nil
 	}
-	return base{s.loadSpare(), s.sparePath()}, func() {}, s.sparing.Unlock
+	return base{s.loadSpare(), s.sparePath(), false}, func() {}, s.sparing.Unlock
 }
 
 func (s *Store) nextPath() string { return filepath.Join(s.dir(), nextSpare) }
+
+// hasNext reports whether there is an incomplete spare tree.
+func (s *Store) hasNext() bool {
+	s.sparing.Lock()
+	defer s.sparing.Unlock()
+	return s.next != nil
+}
+
+// dropNext removes it.
+func (w *compaction) dropNext() error {
+	unlock, err := w.lockSparing()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	w.s.next = nil
+	return w.s.reaper.Remove(w.s.nextPath())
+}
 
 // dropSpare removes the spare tree, and one that is being made.
 func (s *Store) dropSpare() error {
@@ -97,6 +118,7 @@ func (s *Store) inBurst() (bool, error) {
 func (s *Store) Prepare(ctx context.Context, p Policy) (made bool, err error) {
 	const op = "prepare the next archive"
 	w := &compaction{s: s, ctx: ctx, soon: true}
+	s.tended.Store(true)
 	if s.cfg.NoSpare || !w.alone() {
 		return false, nil
 	}
@@ -126,7 +148,7 @@ const Settled = tree.RacyWindow / 2
 
 func (w *compaction) prepare(p Policy) (bool, error) {
 	s := w.s
-	if s.hasSpare() {
+	if s.hasNext() || s.hasSpare() {
 		return w.spare(p)
 	}
 	all, err := s.plainOnes()
@@ -190,7 +212,7 @@ func (w *compaction) reopen() (bool, error) {
 	if err := s.fs.Rename(s.sparePath(), s.nextPath()); err != nil {
 		return false, err
 	}
-	s.next = &next{m}
+	s.next = &next{m, false} // its name is not durable
 	return true, nil
 }
 
@@ -208,11 +230,11 @@ func (w *compaction) spare(p Policy) (made bool, err error) {
 		}
 		total := all[0].Sizes.Disk + Disk(all)
 		if total > p.MaxBytes {
-			return false, nil
+			return false, w.dropNext()
 		}
 	}
 	defer s.use(s.nextPath())()
-	if s.hasSpare() {
+	if !s.hasNext() && s.hasSpare() {
 		if open, err := w.reopen(); err != nil || !open {
 			return false, err
 		}
@@ -265,8 +287,9 @@ func (w *compaction) copyLive() (whole *tree.Manifest, err error) {
 		return nil, nil
 	}
 	var have *tree.Manifest
+	scrap := true
 	if s.next != nil {
-		have = s.next.m
+		have, scrap = s.next.m, s.next.scrap
 	}
 	pl := tree.NewPlan(t.Entries, s.reference(), have, begun)
 	if err := s.checkSpace(pl); err != nil {
@@ -286,12 +309,12 @@ func (w *compaction) copyLive() (whole *tree.Manifest, err error) {
 		return nil, err
 	}
 	defer func() { _ = dst.Close() }()
-	b := tree.NewCopier(tree.CopyOptions{Src: src, Dst: dst, Entries: t.Entries, Plan: pl, Workers: backgroundWorkers, Cold: t.Cold, KeepPartial: true})
+	b := tree.NewCopier(tree.CopyOptions{Src: src, Dst: dst, Entries: t.Entries, Plan: pl, Workers: backgroundWorkers, Cold: t.Cold, Rewrite: scrap, KeepPartial: true})
 	err = b.Run(ctx)
 	if err != nil && ctx.Err() != nil {
 		if have, ok := b.Partial(); ok {
 			tree.MarkRacy(have, begun)
-			s.next = &next{&tree.Manifest{Scanned: begun.UnixNano(), Entries: have}}
+			s.next = &next{&tree.Manifest{Scanned: begun.UnixNano(), Entries: have}, scrap}
 		}
 		return nil, w.ctx.Err()
 	}
@@ -303,11 +326,11 @@ func (w *compaction) copyLive() (whole *tree.Manifest, err error) {
 	}
 	tree.MarkRacy(b.Entries, begun)
 	whole = &tree.Manifest{Scanned: begun.UnixNano(), Entries: b.Entries}
-	if err := writePlain(dst, manifestFile, whole.Encode()); err != nil {
+	if err := s.rewriteManifest(dst, whole, scrap); err != nil {
 		return nil, err
 	}
 	tree.AsRead(whole.Entries)
-	s.next = &next{whole}
+	s.next = &next{whole, scrap}
 	return whole, nil
 }
 
@@ -381,4 +404,19 @@ func (s *Store) manifest(dir string) (*tree.Manifest, error) {
 		return nil, err
 	}
 	return tree.DecodeManifest(b)
+}
+
+// rewriteManifest writes the manifest of an unfinished tree without syncing it, with rewrite over an earlier one. What is cached of that one is dropped, because within a tick of the
+// clock it could be taken for the new one.
+func (s *Store) rewriteManifest(dst vfs.Dir, m *tree.Manifest, rewrite bool) error {
+	if st, err := dst.Lstat(manifestFile); err == nil {
+		s.recent.forget(st.Dev, st.Ino, &s.cfg.Background.recent)
+		s.spareRead.Store(nil)
+		if !rewrite {
+			if err := dst.Remove(manifestFile); err != nil {
+				return err
+			}
+		}
+	}
+	return tree.Rewrite(dst, manifestFile, m.Encode(), 0o600)
 }

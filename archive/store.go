@@ -29,6 +29,7 @@ type Store struct {
 	// sparing is held while a spare tree is copied, and while an archive is built from one; it is locked after work. It guards next.
 	sparing     sync.Mutex
 	next        *next
+	tended      atomic.Bool                        // Prepare or Compact are called in this process
 	stopSparing atomic.Pointer[context.CancelFunc] // interrupts the copying under way
 	spareRead   atomic.Pointer[spareFacts]         // of the spare tree's manifest when it was read last
 	recent      recent

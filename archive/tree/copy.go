@@ -36,6 +36,8 @@ type CopyOptions struct {
 	Cold bool
 	// InPlace reports that the destination is in use. A file is replaced by a rename, so that its name is never absent.
 	InPlace bool
+	// Rewrite replaces the content of files where they are (Recreate). No name that the destination may have after a power failure may be that of a complete tree.
+	Rewrite bool
 	// TrustAttrs takes attributes from Entries, which may have some that the source does not (its owner).
 	TrustAttrs bool
 	// Progress is called with how far the copying has got, from any goroutine but never concurrently; it may be nil.

@@ -113,10 +113,15 @@ func (b *Copier) regular(ctx context.Context, e *Entry, sd vfs.Dir, sname string
 		perm = 0o600
 	}
 	var out vfs.File
-	err = clear(dd, name, func() (err error) {
-		out, err = dd.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
-		return err
-	})
+	old := int64(-1)
+	if !b.Rewrite || st.Blocks*512 < st.Size { // a hole is one only in a new file
+		err = clear(dd, name, func() (err error) {
+			out, err = dd.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+			return err
+		})
+	} else {
+		out, old, err = Recreate(dd, name, perm)
+	}
 	if err != nil {
 		return err
 	}
@@ -134,6 +139,18 @@ func (b *Copier) regular(ctx context.Context, e *Entry, sd vfs.Dir, sname string
 	}
 	if !b.TrustAttrs {
 		e.Xattrs = XattrDigest(want)
+	}
+	if old > e.Size {
+		if err := out.Truncate(e.Size); err != nil {
+			return err
+		}
+	}
+	if old >= 0 && plain {
+		has, err := out.Xattrs()
+		if err != nil {
+			return err
+		}
+		plain = len(has) == 0
 	}
 	made, err := out.Stat()
 	if err != nil {

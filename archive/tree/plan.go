@@ -3,6 +3,7 @@ package tree
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -124,6 +125,11 @@ func NewPlan(entries []Entry, ref *Reference, spare *Manifest, begun time.Time) 
 	p.removals(entries, spare)
 	p.tally(entries, spare)
 	return p
+}
+
+// Nothing reports whether the spare tree is already what is archived.
+func (p *Plan) Nothing() bool {
+	return len(p.remove) == 0 && !slices.ContainsFunc(p.acts, func(a action) bool { return a != actKeep })
 }
 
 // Walker looks up entries for paths that are requested in byte order.

@@ -90,9 +90,10 @@ type File interface {
 	Utimes(mtime int64) error
 	// Sync makes the content durable (fsync(2)); for a folder, the names in it.
 	Sync() error
-	// CopyFrom makes this empty file a copy of src, from its start to its end as src.Stat last returned it: shared extents if
+	// CopyFrom makes this file, which is empty, a copy of src, from its start to its end as src.Stat last returned it: shared extents if
 	// the file system supports them (FICLONE), copied within the kernel otherwise, holes kept. It returns the size of the
 	// copy; the caller must detect a source that is written meanwhile (compare Stat before and after). It ends with ctx, within copyPart bytes.
+	// If src has no holes, this file need not be empty: what it has after the copy stays, for the caller to truncate.
 	CopyFrom(ctx context.Context, src File) (int64, error)
 }
 
