@@ -88,7 +88,8 @@
 //
 // # Durability and crashes
 //
-// Make writes below .tmp-*, syncs the file system, renames, and syncs the folder: when it returns, the archive is durable. It also syncs
+// Make writes below .tmp-*, syncs the file system, renames, and syncs the folder: when it returns, the archive is durable. A caller may sync the
+// folder later (MakeRequest.Named), and calls Finish after a crash if it had begun to change something. It also syncs
 // during the copying, after each Config.SyncEvery bytes, so that little is left to sync at the end; an error of any of these syncs fails
 // the archive. After a crash the archive is either complete or removed by Sweep. Packing writes below .tmp-*, syncs the files, reads them
 // back, renames them, and then names them in the record. The record decides which form is the archive; Sweep removes the other. Records are

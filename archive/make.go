@@ -27,6 +27,9 @@ type MakeRequest struct {
 	// commits changes in their order, the sync of the archive's name makes those durable too. An error means that there is no archive.
 	// Beside may be nil. It is not called if the deployment already has an archive.
 	Beside func(covered uint64) error
+	// Named, if not nil, is given the sync of the archive's name when it has it, and Make leaves that to the caller; covered is the device number of
+	// a file system that was synced since, 0 for none. A crash before it may leave the archive, complete, under the name that Finish looks for.
+	Named func(sync func(covered uint64) error)
 	// Begin is called right before the trees are looked at, beside the reading of the archives; it may be nil. It is not called if the deployment already has an archive.
 	Begin func()
 	// Folder reports whether the trees must be folders while the deployment runs, because a hook or a step may read them; nil is never. It is
@@ -37,7 +40,7 @@ type MakeRequest struct {
 // Later is an amount of disk space.
 type Later struct{ Bytes, Inodes uint64 }
 
-// Make archives the project's trees as they are now. When it returns nil the archive is durable, complete, and shares no inode with the
+// Make archives the project's trees as they are now. When it returns nil the archive is durable (but see MakeRequest.Named), complete, and shares no inode with the
 // live tree or with another archive. If the deployment already has an archive, it returns that one. After an error there is no archive
 // and the live tree is unchanged; the error wraps *SpaceError if there is too little room.
 func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
@@ -54,7 +57,7 @@ func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 	if err := vfs.MkdirAll(s.fs, s.dir(), 0o700); err != nil {
 		return Archive{}, explain(op, err)
 	}
-	tmp := filepath.Join(s.dir(), tmpPrefix+filepath.Base(final))
+	tmp := s.unnamed(final)
 	if err := s.reaper.Remove(tmp); err != nil {
 		return Archive{}, explain(op, err)
 	}
@@ -71,8 +74,17 @@ func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 		err = s.fs.Rename(tmp, final)
 		published = err == nil
 	}
-	if published {
-		err = vfs.SyncParents(s.fs, final)
+	name := func(covered uint64) error {
+		if err := vfs.SyncParentsUnlessCovered(s.fs, covered, final); err != nil {
+			return explain(op, err)
+		}
+		return nil
+	}
+	switch {
+	case published && req.Named != nil:
+		req.Named(name)
+	case published:
+		err = name(0)
 	}
 	if err != nil {
 		_ = s.reaper.Remove(tmp) // what can't be removed now is left to Sweep
@@ -88,6 +100,35 @@ func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 		a.Own, a.Whole = m.rec.Sizes.Disk, true
 	}
 	return a, nil
+}
+
+// unnamed returns the path of an archive that is being made.
+func (s *Store) unnamed(final string) string {
+	return filepath.Join(s.dir(), tmpPrefix+filepath.Base(final))
+}
+
+// Finish gives the archive of a deployment its name if a crash took that (MakeRequest.Named), and makes it durable. The caller knows that it was
+// complete: something was about to be changed. If there is no archive without its name, nothing is done. Sweep would remove it.
+func (s *Store) Finish(at time.Time, id string) error {
+	s.work.Lock()
+	defer s.work.Unlock()
+	final := s.project.Archive(at, id)
+	if _, err := s.read(final); err == nil {
+		return nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	a, err := s.read(s.unnamed(final))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && a.ID != id {
+		return nil
+	}
+	if err == nil {
+		err = vfs.RenameDurable(s.fs, s.unnamed(final), final)
+	}
+	if err != nil {
+		return explain("finish archive", err)
+	}
+	return nil
 }
 
 // takeHookOutput moves what a hook put at the archive's path (a dump made before it) into the archive.

@@ -117,7 +117,7 @@ func (dep *deployment) park(ctx context.Context) error {
 		err = dep.in.Migrate(ctx)
 	}
 	if err == nil {
-		err = keep.Settle()
+		err = keep.Settle(0)
 	}
 	r := approval.Request{ID: d.ID, Project: d.Project, At: p.cfg.Now(), Expires: p.cfg.Now().Add(p.cfg.ApprovalTime()), Need: dep.need, Plan: sum, Basis: basis, Deployment: approval.Facts{Deployment: dep.shown().Deployment}}
 	if err == nil {

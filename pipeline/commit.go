@@ -33,12 +33,12 @@ func (dep *deployment) commit(ctx context.Context) {
 	staging.Wait()
 	var covered uint64
 	if err == nil {
-		// The files that steps wrote are in the page cache: it must be durable before the branch moves. The new values of refs, and the
-		// verdict, are made durable with it.
+		// The files that steps wrote are in the page cache: it must be durable before the branch moves. The new values of refs, the
+		// verdict, and the names of the archive and of what was pushed, are made durable with it.
 		covered, err = dep.env.SyncWritten()
 	}
 	if err == nil {
-		err = moves.Sync(covered)
+		err = errors.Join(dep.settleNames(covered), moves.Sync(covered))
 	}
 	if err == nil {
 		err = dep.enter(journal.Entry{Kind: journal.Committing, Changes: changes})
@@ -125,7 +125,7 @@ func (dep *deployment) stageMoves(ctx context.Context, changes []journal.RefChan
 func (dep *deployment) move(ctx context.Context, moves staged.Refs, changes []journal.RefChange) error {
 	err := moves.Publish()
 	if err == nil {
-		err = moves.Settle()
+		err = moves.Settle(0)
 	}
 	for _, c := range changes {
 		if err == nil && c.Head {

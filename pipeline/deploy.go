@@ -324,6 +324,7 @@ func (dep *deployment) accept(ctx context.Context) error {
 		return err
 	}
 	dep.env.Beside, dep.env.Publish = func(covered uint64) error { return dep.beside(ctx, covered) }, dep.publish
+	dep.env.Named, dep.env.Settle = func(sync func(covered uint64) error) { dep.names = append(dep.names, sync) }, func() error { return dep.settleNames(0) }
 	dep.update(func(rec *project.Record) { rec.State, rec.Since = project.Running, dep.p.cfg.Now() })
 	dep.recorded = staged.Together(func() error { return dep.p.records.Note(ctx, dep.shown()) })
 	return nil
@@ -339,12 +340,28 @@ func (dep *deployment) dropStaged() {
 	dep.livePins.Abort()
 	dep.newPins.Abort()
 	_ = dep.recorded()
-	_ = dep.named()
-	_ = dep.settled()
+	_ = dep.settleNames(0)
+}
+
+// settleNames makes durable the names that the archive, beside and publish gave, all at once, so that they share one commit of the file system;
+// covered is the device number of one that was synced since, 0 for none. more are further syncs.
+func (dep *deployment) settleNames(covered uint64, more ...func() error) error {
+	for _, sync := range dep.names {
+		more = append(more, func() error { return sync(covered) })
+	}
+	dep.names = nil
+	if len(more) == 0 {
+		return nil
+	}
+	err := staged.Together(more...)()
+	if err != nil {
+		return fault.New(fault.Internal, "make the archive and the pushed objects durable", "%w", err)
+	}
+	return nil
 }
 
 // beside makes durable what the deployment has recorded. It runs after the archive was written and its file system synced, so that little
-// is left to write. It ends with names, whose syncs run beside that of the archive's own, until named returns.
+// is left to write. The names that it gives become durable with that of the archive, by settleNames.
 func (dep *deployment) beside(ctx context.Context, covered uint64) error {
 	if dep.begun {
 		return nil
@@ -370,18 +387,14 @@ func (dep *deployment) beside(ctx context.Context, covered uint64) error {
 	if err != nil {
 		return fault.New(fault.Internal, "pin commits", "%w", err)
 	}
-	names := func() error { return nil }
-	if dep.in != nil {
-		names = func() error { return dep.in.SyncNames(ctx) }
-	}
-	dep.named = staged.Together(dep.livePins.Settle, names)
+	dep.names = append(dep.names, dep.livePins.Settle)
 	dep.livePins, dep.begun = nil, true
 	return nil
 }
 
 // publish moves the pushed objects to the repository, stores what the preparation found out (procedures.Prepared.Store), and pins them. It
-// comes after the archive: if there is too little space for that, the push is refused, and leaves nothing behind. What is visible is durable
-// when settled returns, which is called before anything is changed: its syncs run beside that of the journal's next entry.
+// comes after the archive: if there is too little space for that, the push is refused, and leaves nothing behind. What is visible then is made
+// durable by settleNames.
 func (dep *deployment) publish(ctx context.Context) error {
 	if dep.published {
 		return nil
@@ -392,9 +405,6 @@ func (dep *deployment) publish(ctx context.Context) error {
 	if err := dep.beside(ctx, 0); err != nil {
 		return err
 	}
-	if err := dep.named(); err != nil {
-		return fault.New(fault.Internal, "pin commits", "%w", err)
-	}
 	if err := dep.env.Prepared.Store(ctx, dep.env.Tools, dep.env.Deployment.Project); err != nil {
 		return err
 	}
@@ -402,14 +412,14 @@ func (dep *deployment) publish(ctx context.Context) error {
 	if err := dep.newPins.Publish(); err != nil {
 		return fault.New(fault.Internal, "pin commits", "%w", err)
 	}
-	objects := func() error { return nil }
+	dep.names = append(dep.names, dep.newPins.Settle)
 	if dep.in != nil {
-		var err error
-		if objects, err = dep.in.Publish(ctx); err != nil {
+		objects, err := dep.in.Publish(ctx)
+		if err != nil {
 			return fault.New(fault.Internal, "publish objects", "%w", err)
 		}
+		dep.names = append(dep.names, objects)
 	}
-	dep.settled = staged.Together(dep.newPins.Settle, objects)
 	dep.newPins, dep.published = nil, true
 	return nil
 }
@@ -421,11 +431,20 @@ func (dep *deployment) enter(e journal.Entry) error {
 	}
 	e.Time, e.Deployment = dep.p.cfg.Now(), dep.rec.ID
 	add := dep.journal.Append
-	if e.Kind == journal.Accepted || e.Kind == journal.Ended && dep.soon {
-		add = dep.journal.Write // beside makes it durable, or settle
+	later := e.Kind == journal.Accepted || e.Kind == journal.Ended && dep.soon // beside makes it durable, or settle
+	// A power failure while the tree changes may take the names that the archive, the pins and the objects have by then: recovery gives the
+	// first two theirs again, and needs none of what was pushed. What this process or another continues from needs them all.
+	names := len(dep.names) > 0 && (e.Kind != journal.Begin || e.Procedure == procedures.NameNodes)
+	if later || names {
+		add = dep.journal.Write
 	}
 	if err := add(e); err != nil {
 		return fault.New(fault.Internal, "journal", "%w", err)
+	}
+	if names {
+		if err := dep.settleNames(0, dep.journal.Sync); err != nil {
+			return err
+		}
 	}
 	point := string(e.Kind)
 	if e.Procedure != "" {

@@ -69,9 +69,8 @@ type deployment struct {
 	// livePins and newPins are staged by accept; begun reports that beside has run, published that publish has run.
 	livePins, newPins staged.Refs
 	begun, published  bool
-	recorded          func() error // waits until accept's record is written
-	named             func() error // waits until the names that beside gave are durable
-	settled           func() error // waits until what publish published is durable
+	recorded          func() error                 // waits until accept's record is written
+	names             []func(covered uint64) error // syncs of names, for settleNames
 	// soon reports that the verdict is reported before everything is durable; settle then runs rest.
 	soon bool
 	rest []func() error
@@ -96,7 +95,7 @@ type deployment struct {
 // newDeployment makes a deployment without recording anything.
 func (p *Pipeline) newDeployment(rec project.Record) *deployment {
 	dep := &deployment{p: p, rec: rec, cancel: func(error) {}, ended: make(chan struct{}), turn: make(chan struct{}), hurry: make(chan struct{}), wanted: make(chan struct{}), held: make(chan struct{}), released: make(chan struct{}), rests: make(chan struct{}),
-		described: func() (*project.Description, error) { return nil, nil }, recorded: func() error { return nil }, named: func() error { return nil }, settled: func() error { return nil }}
+		described: func() (*project.Description, error) { return nil, nil }, recorded: func() error { return nil }}
 	dep.estimated = sync.OnceFunc(dep.estimate)
 	return dep
 }

@@ -137,9 +137,6 @@ func (dep *deployment) procedure(ctx context.Context, env *procedures.Env, proc 
 	} else {
 		err = dep.enter(journal.Entry{Kind: journal.Begin, Procedure: name})
 	}
-	if serr := dep.settled(); err == nil && serr != nil {
-		err = fault.New(fault.Internal, "publish objects", "%w", serr)
-	}
 	if err == nil {
 		dep.update(func(rec *project.Record) { rec.Procedure, rec.Step, rec.Since = name, "", dep.p.cfg.Now() })
 		env.Report.Append(event.Event{Kind: event.ProcedureStart, Procedure: name, Duration: env.Usual[name].Median})

@@ -11,6 +11,9 @@ import (
 // hold waits after the archive until the deployment is released; nothing live has changed then.
 func (dep *deployment) hold(ctx context.Context) error {
 	if dep.env.Deployment.Hold {
+		if err := dep.settleNames(0); err != nil {
+			return err
+		}
 		if err := dep.wait(ctx); err != nil {
 			return err
 		}

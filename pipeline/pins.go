@@ -120,7 +120,7 @@ func (p *Pipeline) sweepPins(ctx context.Context, name project.Name, ended proje
 			if err = s.Publish(); err != nil {
 				s.Abort()
 			} else {
-				err = s.Settle()
+				err = s.Settle(0)
 			}
 		}
 		if err != nil {

@@ -292,6 +292,12 @@ func (p *Pipeline) takeUp(ctx context.Context, name project.Name) (u *Unfinished
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
+	if journal.OpenEnded(entries) && journal.Changed(entries) {
+		// The archive was complete before that; its name became durable with the entry, or did not.
+		if err := p.cfg.Tools.Archives(name).Finish(entries[0].Facts.At, string(entries[0].Facts.ID)); err != nil {
+			return nil, err
+		}
+	}
 	if err := p.cfg.Tools.Archives(name).Sweep(); err != nil {
 		p.cfg.Logger.Warn().Err(err).Str("project", name.String()).Msg("sweep archives")
 	}

@@ -120,6 +120,11 @@ func (e *Env) ownProcedure(ctx context.Context, name string) (*recipe.Recipe, re
 // runOwn applies the project's own file for a procedure.
 func (e *Env) runOwn(ctx context.Context, procedure string, r *recipe.Recipe, s recipe.Step) error {
 	e.scan, e.synced = nil, nil // anything that it does may change the tree
+	if procedure == NameArchive && e.Settle != nil {
+		if err := e.Settle(); err != nil {
+			return err
+		}
+	}
 	switch procedure {
 	case NameRollback, nameRestore, NameNotify:
 		e.reportResult(procedure)

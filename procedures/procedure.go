@@ -243,10 +243,12 @@ type Env struct {
 	// RemoteLess: there are no bare repositories, and nothing to check out.
 	RemoteLess bool
 
-	// Beside, if not nil, is archive.MakeRequest.Beside; Publish follows as soon as the archive has its name, and makes visible and durable
-	// what Beside has begun.
+	// Beside and Named, if not nil, are those of archive.MakeRequest; Publish follows as soon as the archive has its name, and makes visible
+	// what Beside has begun. Settle makes all these names durable: it is called before hooks, or a file of the project's own, that belong to the archive.
 	Beside  func(covered uint64) error
+	Named   func(sync func(covered uint64) error)
 	Publish func(context.Context) error
+	Settle  func() error
 
 	// LiveTree returns the files of the commit that was live before, nil if there is none; if LiveTree itself is nil, the new commit was live.
 	LiveTree func(context.Context) (fs.FS, error)
@@ -312,7 +314,7 @@ func (e *Env) Again(t *Tools, p *Prepared, d project.Deployment) *Env {
 	out := *e
 	out.Tools, out.Prepared, out.Deployment = t, p, d
 	out.LiveTree, out.live, out.liveLoaded, out.Undo, out.cfg, out.scan, out.synced, out.wrote, out.files, out.kept = nil, nil, false, nil, nil, nil, nil, stepOutputs{}, outfile.Series{}, nil
-	out.Beside, out.Publish, out.waiting, out.Pause, out.Goes, out.paused = nil, nil, nil, nil, nil, nil
+	out.Beside, out.Named, out.Publish, out.Settle, out.waiting, out.Pause, out.Goes, out.paused = nil, nil, nil, nil, nil, nil, nil, nil
 	return &out
 }
 
@@ -372,6 +374,13 @@ func (e *Env) runHooks(ctx context.Context, p hooks.Point, more func(*hooks.Desc
 	own, err := e.ownHooks(ctx, p)
 	if err != nil {
 		return fault.New(fault.KindOf(err), string(p)+" hooks", "%w", err)
+	}
+	if p == hooks.PostArchive && e.Settle != nil {
+		if list, err := e.Tools.Hooks.List(p, own); err != nil || len(list) > 0 {
+			if err := e.Settle(); err != nil {
+				return err
+			}
+		}
 	}
 	out := e.outputs(string(p))
 	n, err := e.Tools.Hooks.Run(ctx, own, slices.Concat(e.Tools.Host.Environ, e.Prepared.Cfg.Environ()), d, func(hook, stream, line string) { out.line(p, hook, stream, line) })

@@ -27,7 +27,7 @@ func (e *Env) makeArchive(ctx context.Context) (archive.Archive, error) {
 		Held:     archive.Commits{Code: string(e.Deployment.LiveCode), Pillar: string(e.Deployment.LivePillar)},
 		Incoming: archive.Commits{Code: string(e.Deployment.Code), Pillar: string(e.Deployment.Pillar)},
 		By:       e.Deployment.Pusher.Key, Trigger: string(e.Deployment.Trigger),
-	}, Progress: e.progress(), Beside: e.Beside, Folder: func() bool { return e.readsArchive(ctx) }}
+	}, Progress: e.progress(), Beside: e.Beside, Named: e.Named, Folder: func() bool { return e.readsArchive(ctx) }}
 	if b := e.Brings; b != nil && !e.RemoteLess {
 		req.Later = later(*b)
 	}

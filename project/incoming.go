@@ -12,11 +12,9 @@ type Incoming interface {
 	// Stage is the invisible part of Migrate: the content is durable on return. Idempotent. covered is the device number of a file system
 	// that has been synced since the objects were received, 0 for none.
 	Stage(ctx context.Context, covered uint64) error
-	// SyncNames makes durable the names that Stage gave, so that Publish need not.
-	SyncNames(ctx context.Context) error
 	// Publish is Migrate except that settle makes durable what is visible then, and that Discard must follow, which removes what is left.
-	// settle may run beside other work; both are idempotent.
-	Publish(ctx context.Context) (settle func() error, err error)
+	// settle may run beside other work, covered is as in Stage, since Publish; both are idempotent.
+	Publish(ctx context.Context) (settle func(covered uint64) error, err error)
 	// Discard removes what was not migrated. It is idempotent, and safe after Migrate.
 	Discard() error
 }
@@ -27,9 +25,9 @@ type StagedRefs interface {
 	// Sync makes the new values durable, still invisible; covered is the device number of a file system that was synced since they were
 	// staged, 0 for none.
 	Sync(covered uint64) error
-	// Publish makes them visible; Settle makes that durable.
+	// Publish makes them visible; Settle makes that durable, covered is as in Sync, since Publish.
 	Publish() error
-	Settle() error
+	Settle(covered uint64) error
 	Abort()
 }
 

@@ -80,9 +80,9 @@ type staged struct {
 }
 
 // Settle implements project.StagedRefs.
-func (s *staged) Settle() error {
+func (s *staged) Settle(covered uint64) error {
 	defer s.end()
-	return s.Prepared.Settle()
+	return s.Prepared.Settle(covered)
 }
 
 // Abort implements project.StagedRefs.

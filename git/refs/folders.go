@@ -76,8 +76,8 @@ func (s *Store) rmdir(dir string) error {
 	return s.folders.change(dir, func() error { return s.fs().Remove(dir) })
 }
 
-// syncNames makes the names of written refs durable, with those of their folders, and the removals in the folders of removed.
-func (s *Store) syncNames(written []string, removed map[string]bool) error {
+// syncNames makes the names of written refs durable, with those of their folders, and the removals in the folders of removed; covered as in Settle.
+func (s *Store) syncNames(written []string, removed map[string]bool, covered uint64) error {
 	top := s.path("refs")
 	var fresh []string
 	var at uint64
@@ -97,7 +97,7 @@ func (s *Store) syncNames(written []string, removed map[string]bool) error {
 	}
 	gone := false
 	for d := range dirs {
-		err := vfs.SyncDir(s.fs(), d)
+		err := vfs.SyncDirUnlessCovered(s.fs(), d, covered)
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 			gone = true // by another change, or the place is a ref's now

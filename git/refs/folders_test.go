@@ -199,7 +199,7 @@ func TestStagedChanges(t *testing.T) {
 			require.Equal(t, numbered(2), h)
 		}
 		if steps > 2 {
-			require.NoError(t, p.Settle())
+			require.NoError(t, p.Settle(0))
 			want = map[string]int{"refs/heads/a": 2, "refs/pins/1/one": 3}
 			f.durable(t, "refs/pins/1/one")
 		}

@@ -151,7 +151,7 @@ func (p *Prepared) Commit() error {
 		p.Abort()
 		return err
 	}
-	return p.Settle()
+	return p.Settle(0)
 }
 
 // Sync makes the new values durable, each in its lock. Those on the file system covered, given by its device number, already are: the
@@ -195,10 +195,11 @@ func (p *Prepared) Publish() error {
 	return nil
 }
 
-// Settle makes durable what Publish published, and removes folders that are now empty.
-func (p *Prepared) Settle() error {
+// Settle makes durable what Publish published, and removes folders that are now empty. What is on the file system covered, given by its device
+// number, already is: the caller has synced it since Publish; 0 is none.
+func (p *Prepared) Settle(covered uint64) error {
 	defer p.gone.Release()
-	err := p.s.syncNames(p.written, p.removed)
+	err := p.s.syncNames(p.written, p.removed, covered)
 	for _, u := range p.ups {
 		if u.New.IsZero() {
 			p.s.prune(u.Name)

@@ -183,12 +183,11 @@ func (s *source) writeLoose(h plumbing.Hash, t plumbing.ObjectType, size int64, 
 }
 
 // syncDir makes the names in a folder durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+func syncDir(dir string) error { return syncDirUnlessCovered(dir, 0) }
+
+// syncDirUnlessCovered is vfs.SyncDirUnlessCovered.
+func syncDirUnlessCovered(dir string, covered uint64) error {
+	return vfs.SyncDirUnlessCovered(vfs.OS{}, dir, covered)
 }
 
 // syncFile makes a file durable, unless it is on the file system covered: see vfs.SyncUnlessCovered.

@@ -35,7 +35,6 @@ type Quarantine struct {
 	unpack   bool // the pack is small enough to become loose objects
 	synced   bool // the content is durable
 	staged   []string
-	named    int // how many names of staged are durable
 
 	settling  sync.Mutex // held by settle
 	unsettled bool       // the index's name is not durable yet
@@ -210,7 +209,7 @@ func (q *Quarantine) checkModules(l *links) error {
 }
 
 // Stage does everything in Migrate that is not visible yet: when it returns the content is durable and in its place except the index. A
-// caller with more files to make durable does so between the two, so that one sync covers all names. The quarantine can still be read. A
+// caller with more files to make durable does so between the two. The quarantine can still be read. A
 // crash leaves a pack without an index, which is not used, and which maintenance removes.
 //
 // covered is the device number of a file system that the caller has synced since Ingest, 0 for none.
@@ -287,26 +286,12 @@ func (q *Quarantine) unstage() {
 
 func (q *Quarantine) packs() string { return filepath.Join(q.db.main.dir, "pack") }
 
-// SyncNames makes durable the names that Stage has given, so that Publish need not.
-func (q *Quarantine) SyncNames() error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.ended || q.unpack || len(q.staged) == q.named {
-		return nil
-	}
-	if err := syncDir(q.packs()); err != nil {
-		return err
-	}
-	q.named = len(q.staged)
-	return nil
-}
-
 // Migrate publishes the quarantine: it is durable, and visible in the DB, when Migrate returns. After an interruption at any point, calling
 // it again completes it. The quarantine can still be read afterwards. A second call does nothing, nor does one after Discard.
 func (q *Quarantine) Migrate() error {
 	settle, err := q.Publish()
 	if err == nil {
-		err = settle()
+		err = settle(0)
 	}
 	if err != nil {
 		return err
@@ -315,8 +300,9 @@ func (q *Quarantine) Migrate() error {
 }
 
 // Publish is Migrate except that what is visible when it returns is durable only when settle has returned, and that the quarantine's folder is
-// there until Discard. settle may be called beside other uses of the quarantine, and again after an error.
-func (q *Quarantine) Publish() (settle func() error, err error) {
+// there until Discard. settle may be called beside other uses of the quarantine, and again after an error; covered is the device number of a file
+// system that the caller has synced since Publish, 0 for none.
+func (q *Quarantine) Publish() (settle func(covered uint64) error, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.ended {
@@ -335,12 +321,7 @@ func (q *Quarantine) Publish() (settle func() error, err error) {
 		return nil, err
 	}
 	if index != "" {
-		// The index makes the pack visible. After a crash here it must not exist without its pack.
-		if len(q.staged) == 0 || len(q.staged) != q.named {
-			if err := syncDir(q.packs()); err != nil {
-				return nil, err
-			}
-		}
+		// The index makes the pack visible. One sync covers both names; an index that a crash leaves without its pack is skipped, by git too.
 		if err := os.Rename(filepath.Join(q.dir, "pack", index), filepath.Join(q.packs(), index)); err != nil {
 			return nil, err
 		}
@@ -355,11 +336,11 @@ func (q *Quarantine) Publish() (settle func() error, err error) {
 }
 
 // settle makes durable what Publish made visible, and begins to remove what is left.
-func (q *Quarantine) settle() error {
+func (q *Quarantine) settle(covered uint64) error {
 	q.settling.Lock()
 	defer q.settling.Unlock()
 	if q.unsettled {
-		if err := syncDir(q.packs()); err != nil {
+		if err := syncDirUnlessCovered(q.packs(), covered); err != nil {
 			return err
 		}
 		q.unsettled = false

@@ -99,10 +99,7 @@ func TestPublishThenSettle(t *testing.T) {
 	db := newDB(t)
 	for i, revs := range [][]string{{"master~3"}, {"master", "^master~3"}} {
 		q, in := ingest(t, db, fmt.Sprint("q", i), gittest.Pack(t, src, revs))
-		require.NoError(t, q.SyncNames(), "nothing is staged")
 		require.NoError(t, q.Stage(0))
-		require.NoError(t, q.SyncNames())
-		require.NoError(t, q.SyncNames())
 		require.FileExists(t, filepath.Join(db.main.dir, "pack", filepath.Base(in.Pack)))
 		has, err := db.Has(gittest.Hash(t, src, revs[0]))
 		require.NoError(t, err)
@@ -116,17 +113,17 @@ func TestPublishThenSettle(t *testing.T) {
 		// Something in the place of the folder: the name can't be made durable.
 		packs := filepath.Join(db.main.dir, "pack")
 		require.NoError(t, os.Rename(packs, packs+"-away"))
-		require.Error(t, settle())
+		require.Error(t, settle(0))
 		require.DirExists(t, q.dir)
 		require.NoError(t, os.Rename(packs+"-away", packs))
 		if i == 0 {
-			require.NoError(t, again())
+			require.NoError(t, again(0))
 			require.NoError(t, q.Discard())
 		} else {
 			require.NoError(t, q.Migrate())
 		}
 		require.NoDirExists(t, q.dir)
-		require.NoError(t, settle())
+		require.NoError(t, settle(0))
 		require.NoError(t, q.Discard())
 		require.NoDirExists(t, q.dir)
 	}

@@ -86,12 +86,15 @@ func SyncUnlessCovered(f File, covered uint64) error {
 }
 
 // SyncDir makes the names in a folder durable.
-func SyncDir(f FS, path string) error {
+func SyncDir(f FS, path string) error { return SyncDirUnlessCovered(f, path, 0) }
+
+// SyncDirUnlessCovered is SyncDir, unless the folder is on a file system that the caller has synced since; see SyncUnlessCovered.
+func SyncDirUnlessCovered(f FS, path string, covered uint64) error {
 	h, err := f.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if err != nil {
 		return err
 	}
-	err = h.Sync()
+	err = SyncUnlessCovered(h, covered)
 	if cerr := h.Close(); err == nil {
 		err = cerr
 	}
@@ -99,7 +102,10 @@ func SyncDir(f FS, path string) error {
 }
 
 // SyncParents makes the names beside each path durable, each folder once.
-func SyncParents(f FS, paths ...string) error {
+func SyncParents(f FS, paths ...string) error { return SyncParentsUnlessCovered(f, 0, paths...) }
+
+// SyncParentsUnlessCovered is SyncParents, except for folders on a file system that the caller has synced since; see SyncUnlessCovered.
+func SyncParentsUnlessCovered(f FS, covered uint64, paths ...string) error {
 	seen := map[string]bool{}
 	for _, p := range paths {
 		d := filepath.Dir(p)
@@ -107,7 +113,7 @@ func SyncParents(f FS, paths ...string) error {
 			continue
 		}
 		seen[d] = true
-		if err := SyncDir(f, d); err != nil {
+		if err := SyncDirUnlessCovered(f, d, covered); err != nil {
 			return err
 		}
 	}

@@ -66,8 +66,10 @@ func (l Refs) Sync(covered uint64) error {
 // Publish makes the new values visible; they are durable after Settle.
 func (l Refs) Publish() error { return l.each(project.StagedRefs.Publish) }
 
-// Settle makes durable that they are visible.
-func (l Refs) Settle() error { return l.each(project.StagedRefs.Settle) }
+// Settle makes durable that they are visible; see project.StagedRefs.
+func (l Refs) Settle(covered uint64) error {
+	return l.each(func(s project.StagedRefs) error { return s.Settle(covered) })
+}
 
 // Together begins all of fs, and returns a function that waits for them and joins their errors; it may be called more than once. Syncs that
 // are under way together share a commit of the file system.

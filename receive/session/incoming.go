@@ -35,23 +35,20 @@ func (in *Incoming) Reader() store.Reader { return in.q }
 // Stage performs the invisible part of Migrate. The content is durable on return.
 func (in *Incoming) Stage(_ context.Context, covered uint64) error { return in.q.Stage(covered) }
 
-// SyncNames makes durable the names that Stage gave.
-func (in *Incoming) SyncNames(context.Context) error { return in.q.SyncNames() }
-
 // Migrate publishes the objects. It is idempotent, and durable on return.
 func (in *Incoming) Migrate(ctx context.Context) error {
 	settle, err := in.Publish(ctx)
 	if err != nil {
 		return err
 	}
-	return settle()
+	return settle(0)
 }
 
 // Publish makes the objects visible, and settle makes that durable. Both are idempotent.
-func (in *Incoming) Publish(context.Context) (settle func() error, err error) {
+func (in *Incoming) Publish(context.Context) (settle func(covered uint64) error, err error) {
 	end, err := in.q.Publish()
-	return func() error {
-		err := end()
+	return func(covered uint64) error {
+		err := end(covered)
 		if err == nil {
 			in.mu.Lock()
 			in.migrated = true
