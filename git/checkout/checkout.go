@@ -295,7 +295,7 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *object.Commit, st 
 			return fmt.Errorf("syncfs %s: %w", req.Dir, err)
 		}
 	}
-	if old == nil || changed || todo.refreshed > 0 || old.tree == nil || old.tree.Hash != next.tree.Hash || old.tree.Count < 0 {
+	if old == nil || changed || in.marked || todo.refreshed > 0 || old.tree == nil || old.tree.Hash != next.tree.Hash || old.tree.Count < 0 {
 		if err := g.writeIndex(next); err != nil {
 			return fmt.Errorf("write index: %w", err)
 		}

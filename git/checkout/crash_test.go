@@ -139,6 +139,10 @@ func (x *trapped) holds(dir string, c plumbing.Hash, says string) {
 	require.Equal(x.T, lines(x.want[c], upload1), lines(manifest(x.T, dir)), says)
 	require.Equal(x.T, "?? upload", gittest.Git(x.T, dir, "status", "--porcelain"), says)
 	require.Equal(x.T, c.String(), gittest.Git(x.T, dir, "rev-parse", "HEAD"), says)
+	require.NoFileExists(x.T, filepath.Join(dir, ".git", indexLock), says)
+	fi, err := os.Stat(filepath.Join(dir, ".git/index"))
+	require.NoError(x.T, err, says)
+	require.Zero(x.T, fi.Mode()&os.ModeSticky, says)
 }
 
 const upload1 = `f "upload" false "the user's"`

@@ -54,7 +54,7 @@
 // No symbolic link inside a working copy is ever followed: every folder is opened by one name below its parent's descriptor. Only an lstat of
 // a file uses its path, with an lstat of each folder on it: nothing is read, written or removed because of the result. A file
 // is written under a temporary name and renamed, so a reader sees the old or the new one (in a folder that this checkout itself made,
-// it is written in place). The index is written last.
+// it is written in place). The index is written last, into index.lock, which becomes the index; the folder counts, which only a Sync reads, in place.
 //
 // # Concurrency
 //

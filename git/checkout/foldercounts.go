@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"slices"
 	"strconv"
@@ -113,12 +114,45 @@ func (g *gitFolder) writeFolderCounts(m *folderCounts, of index.ID) error {
 	if len(data) > maxCounts {
 		data = nil
 	}
-	err := writeFileAt(g.fd, countsFile, data, false, g.req.Owner, &g.replaced)
+	err := g.overwriteCounts(data)
+	if err != nil {
+		err = writeFileAt(g.fd, countsFile, data, false, g.req.Owner, &g.replaced)
+	}
 	for _, name := range []string{tmp, oldCountFile} {
 		err = errors.Join(err, ignore(unix.Unlinkat(g.fd, name, 0), unix.ENOENT))
 	}
 	return err
 }
+
+// overwriteCounts writes the counts in place of those of the same size, which saves a file that is created and one that is removed. Only a Sync reads them, while it
+// holds the lock; a part of a sector is never half written; and they count only with the index that they belong to.
+func (g *gitFolder) overwriteCounts(data []byte) error {
+	fd, err := openat(g.fd, countsFile, unix.O_WRONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Nlink != 1 || st.Size != int64(len(data)) || len(data) > sector {
+		return errDiffers
+	}
+	if err := g.req.Owner.setOwner(fd, 0o644); err != nil {
+		return err
+	}
+	n, err := unix.Pwrite(fd, data, 0)
+	if err == nil && n != len(data) {
+		err = io.ErrShortWrite
+	}
+	return err
+}
+
+// sector is what a disk writes at once.
+const sector = 512
+
+var errDiffers = errors.New("of another size")
 
 // indexFile is the index on disk, data nil if there is none.
 type indexFile struct {
@@ -128,6 +162,8 @@ type indexFile struct {
 	written index.Stat
 	// counts are those of this index, nil if there are none: then it is unknown whether a Sync wrote these bytes.
 	counts *folderCounts
+	// marked: a Sync died before it had removed the mark of index.lock.
+	marked bool
 }
 
 func (g *gitFolder) readIndex() (*indexFile, error) {
@@ -143,7 +179,7 @@ func (g *gitFolder) readIndex() (*indexFile, error) {
 		return nil, fmt.Errorf("read index: %w", err)
 	}
 	id := index.Identify(data)
-	return &indexFile{data: data, id: id, written: index.NewStat(st), counts: g.readFolderCounts(id)}, nil
+	return &indexFile{data: data, id: id, written: index.NewStat(st), counts: g.readFolderCounts(id), marked: st.Mode&unix.S_ISVTX != 0}, nil
 }
 
 // plain returns the index with its entries unparsed, nil for an index that is not known to be intact and written by Sync.
@@ -170,11 +206,4 @@ func (g *gitFolder) parse(f *indexFile) *pathList {
 		return nil
 	}
 	return x
-}
-
-// writeIndex puts the index in place, durably unless NoSync is set.
-func (g *gitFolder) writeIndex(x *pathList) error {
-	return writeFileWith(g.fd, "index", !g.req.NoSync, g.req.Owner, &g.replaced, func(fd int) error {
-		return x.write(func(parts [][]byte) error { return index.WriteParts(fd, parts) })
-	})
 }

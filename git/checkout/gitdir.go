@@ -29,7 +29,7 @@ const (
 	// underway names the commit that is being checked out, from before the first write until the index is written. It is a dangling
 	// symbolic link: the target is part of the inode, so a power cut that kept any file of the checkout kept it too.
 	underway = "corpus-git.checkout"
-	// indexLock keeps other git processes away, as in git. lockMark in it marks it as ours.
+	// indexLock keeps other git processes away, and becomes the index, as in git. lockMark in it, or the sticky bit, marks it as ours.
 	indexLock = "index.lock"
 	lockMark  = "corpus-git\n"
 	// foreignLockAge is the age from which another program's index.lock counts as left by a dead process.
@@ -43,7 +43,9 @@ type gitFolder struct {
 	req  *Request
 	fd   int
 	lock int
-	dirs *folders
+	// index is the open index.lock; -1 if none is held, or it is already the index.
+	index int
+	dirs  *folders
 	// resumed is the commit of a checkout that did not end, or "".
 	resumed string
 	notes   []string
@@ -69,7 +71,7 @@ func openGit(ctx context.Context, root int, req *Request) (*gitFolder, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &gitFolder{req: req, fd: fd, lock: -1, dirs: newFolders(fd, 0o755, req.Owner)}
+	g := &gitFolder{req: req, fd: fd, lock: -1, index: -1, dirs: newFolders(fd, 0o755, req.Owner)}
 	err = g.acquire(ctx)
 	if err == nil {
 		g.resumed, err = g.interrupted()
@@ -87,12 +89,14 @@ func (g *gitFolder) begin() error {
 		return nil
 	}
 	const tmp = tmpPrefix + underway
-	err := ignore(unix.Unlinkat(g.fd, tmp, 0), unix.ENOENT)
-	if err == nil {
-		err = unix.Symlinkat(g.req.Commit.String(), g.fd, tmp)
-	}
-	if err == nil {
-		err = unix.Renameat(g.fd, tmp, g.fd, underway)
+	err := unix.Symlinkat(g.req.Commit.String(), g.fd, underway)
+	if err == unix.EEXIST { // of the checkout that did not end
+		if err = ignore(unix.Unlinkat(g.fd, tmp, 0), unix.ENOENT); err == nil {
+			err = unix.Symlinkat(g.req.Commit.String(), g.fd, tmp)
+		}
+		if err == nil {
+			err = unix.Renameat(g.fd, tmp, g.fd, underway)
+		}
 	}
 	if err != nil {
 		return &fs.PathError{Op: "write", Path: path.Join(gitDir, underway), Err: err}
@@ -117,8 +121,13 @@ func (g *gitFolder) end() error {
 }
 
 func (g *gitFolder) close() {
+	if g.index >= 0 {
+		if _, ours := g.ours(); ours {
+			_ = unix.Unlinkat(g.fd, indexLock, 0)
+		}
+		_ = unix.Close(g.index)
+	}
 	if g.lock >= 0 {
-		_ = unix.Unlinkat(g.fd, indexLock, 0)
 		_ = unix.Close(g.lock)
 	}
 	g.dirs.close()
@@ -190,35 +199,6 @@ func poll(ctx context.Context, deadline time.Time, try func() (bool, error)) err
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-}
-
-// acquireIndex creates index.lock. An existing one with our mark is from a dead process, because we hold the other lock. A power cut may have
-// kept its name and lost its content, so the sticky bit, which git never sets, is a mark too.
-func (g *gitFolder) acquireIndex() (bool, error) {
-	fd, err := openat(g.fd, indexLock, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, unix.S_ISVTX|0o644)
-	if err == nil {
-		_, err = fdWriter(fd).Write([]byte(lockMark))
-		return true, errors.Join(err, unix.Close(fd))
-	}
-	if !errors.Is(err, fs.ErrExist) {
-		return false, err
-	}
-	data, st, err := readFileAt(g.fd, indexLock, maxIndexFile)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotRegular) { // anything but a regular file stays: the hint is to remove it
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	switch {
-	case string(data) == lockMark, len(data) < len(lockMark) && len(data) > 0 && strings.HasPrefix(lockMark, string(data)):
-	case len(data) == 0 && st.Mode&unix.S_ISVTX != 0:
-	case g.req.now().Sub(time.Unix(st.Mtim.Unix())) > foreignLockAge:
-		g.notes = append(g.notes, "removed .git/index.lock, which some git process left behind more than an hour ago")
-	default:
-		return false, nil
-	}
-	return false, ignore(unix.Unlinkat(g.fd, indexLock, 0), unix.ENOENT)
 }
 
 // file reads a small file below .git; "" if there is none, or something else that put replaces.

@@ -2,6 +2,7 @@ package checkout
 
 import (
 	"context"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/stretchr/testify/require"
 
+	"corpus-git/git/store"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/testutil/gittest"
 )
@@ -48,6 +50,66 @@ func TestLocks(t *testing.T) {
 	_, err = Sync(ctx, r.request(one))
 	require.ErrorIs(t, err, context.Canceled)
 	r.sync(one)
+}
+
+// meanwhile does something while a file of a commit is read.
+type meanwhile struct {
+	store.Reader
+	do func()
+}
+
+func (m *meanwhile) Stream(h plumbing.Hash) (*store.Object, error) {
+	m.do()
+	return m.Reader.Stream(h)
+}
+
+// The index has the mode, and the owner, that it is to have, and not the mark of the lock that it was.
+func TestTheLockBecomesTheIndex(t *testing.T) {
+	r := newRepo(t)
+	r.Write("a", "a")
+	one := r.Commit("one")
+	r.Write("a", "b")
+	two := r.Commit("two")
+	lock, index := filepath.Join(r.dir, ".git/index.lock"), filepath.Join(r.dir, ".git/index")
+	is := func(mode fs.FileMode) {
+		t.Helper()
+		fi, err := os.Stat(index)
+		require.NoError(t, err)
+		require.Equal(t, mode, fi.Mode())
+		require.NoFileExists(t, lock)
+		require.Empty(t, gittest.Git(t, r.dir, "status", "--porcelain"))
+	}
+	r.sync(one)
+	require.NoError(t, os.Chmod(index, 0o640))
+	r.sync(two)
+	is(0o640)
+	req := r.request(one)
+	req.Owner = &Owner{UID: -1, GID: -1, Perm: func(folder bool, perm uint32) uint32 { return perm &^ 0o007 }}
+	_, err := Sync(t.Context(), req)
+	require.NoError(t, err)
+	is(0o640)
+	req.Owner = nil
+	// What a killed Sync leaves: half an index in the lock, and an index that still has the mark of the lock.
+	half, err := os.ReadFile(index)
+	require.NoError(t, err)
+	gittest.WriteFile(t, lock, string(half[:len(half)/2]))
+	require.NoError(t, os.Chmod(lock, 0o644|fs.ModeSticky))
+	require.NoError(t, os.Chmod(index, 0o640|fs.ModeSticky))
+	r.sync(one)
+	is(0o640)
+	// Somebody removes the lock and takes it: that one stays.
+	req = r.request(two)
+	req.Objects = &meanwhile{r.objs, func() {
+		require.NoError(t, os.Remove(lock))
+		gittest.WriteFile(t, lock, "theirs")
+	}}
+	_, err = Sync(t.Context(), req)
+	require.NoError(t, err)
+	text, err := os.ReadFile(lock)
+	require.NoError(t, err)
+	require.Equal(t, "theirs", string(text))
+	require.NoError(t, os.Remove(lock))
+	is(0o640)
 }
 
 func TestOperatorsWork(t *testing.T) {
