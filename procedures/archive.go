@@ -25,6 +25,7 @@ func (Archive) Name() string { return NameArchive }
 
 // Run implements Procedure.
 func (Archive) Run(ctx context.Context, env *Env) error {
+	env.Tools.known.BeginBeside(env.Paths) // while the hooks are looked for
 	if err := env.runHooks(ctx, hooks.PreArchive, nil); err != nil {
 		return err
 	}

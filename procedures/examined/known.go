@@ -15,6 +15,8 @@ type Known struct {
 	notifier *changed.Notifier
 	watch    *changed.Watch
 	trees    map[string]found
+	// beside is closed when a BeginBeside has ended, nil if none is under way.
+	beside chan struct{}
 }
 
 // found is a tree in which everything satisfied its rule, and the inodes that were in it.
@@ -33,21 +35,49 @@ func New(n *changed.Notifier) *Known {
 
 // Begin begins to watch a project's trees, if they are not watched already and this is possible. What is looked at from now on may be added.
 func (k *Known) Begin(at layout.Project) {
-	if k == nil || k.watch != nil {
+	if k.wait(); k == nil || k.watch != nil {
 		return
 	}
+	k.begin(at)
+}
+
+// BeginBeside is Begin beside what follows: it has ended when the next method returns.
+func (k *Known) BeginBeside(at layout.Project) {
+	if k.wait(); k == nil || k.watch != nil {
+		return
+	}
+	done := make(chan struct{})
+	k.beside = done
+	go func() {
+		defer close(done)
+		k.begin(at)
+	}()
+}
+
+// wait returns when a BeginBeside has ended.
+func (k *Known) wait() {
+	if k != nil && k.beside != nil {
+		<-k.beside
+		k.beside = nil
+	}
+}
+
+func (k *Known) begin(at layout.Project) {
 	if w, err := k.notifier.Begin(at.Live(), at.Data(), at.Pillar()); err == nil {
 		k.watch, k.trees = w, map[string]found{}
 	}
 }
 
 // Wants reports whether Add needs the inodes that a walk of a tree, or of a part of it, finds.
-func (k *Known) Wants(part *permissions.Part) bool { return k != nil && k.watch != nil && part == nil }
+func (k *Known) Wants(part *permissions.Part) bool {
+	k.wait()
+	return k != nil && k.watch != nil && part == nil
+}
 
 // Add records that every entry of a tree was looked at since Begin, and satisfied its rule or was changed to: by a walk, or by the walk of the part
 // that s.PartOf returned.
 func (k *Known) Add(t permissions.Tree, s *Synced, part *permissions.Part, w permissions.WalkResult) {
-	if k == nil || k.watch == nil {
+	if k.wait(); k == nil || k.watch == nil {
 		return
 	}
 	delete(k.trees, t.Dir)
@@ -70,7 +100,7 @@ func (k *Known) Add(t permissions.Tree, s *Synced, part *permissions.Part, w per
 // Changed ends the watch and returns, by the folders of trees, the part of each that must be walked; a tree that is missing must be walked as a
 // whole. The rules must be those of today: trees whose rules are no longer the same are missing, too.
 func (k *Known) Changed(trees []permissions.Tree) map[string]*permissions.Part {
-	if k == nil || k.watch == nil {
+	if k.wait(); k == nil || k.watch == nil {
 		return nil
 	}
 	defer k.Close()
@@ -98,7 +128,7 @@ func (k *Known) Changed(trees []permissions.Tree) map[string]*permissions.Part {
 
 // Close ends the watch, if there is one. What was added is forgotten.
 func (k *Known) Close() {
-	if k == nil || k.watch == nil {
+	if k.wait(); k == nil || k.watch == nil {
 		return
 	}
 	k.watch.Close()
