@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 
 	"corpus-git/fleet"
 	"corpus-git/internal/db"
@@ -23,14 +22,13 @@ func (dep *deployment) commit(ctx context.Context) {
 	}
 	ctx = context.WithoutCancel(ctx)
 	d := dep.env.Deployment
-	var staging sync.WaitGroup
-	staging.Go(dep.env.StageVerdict)
+	verdict := dep.stageVerdict()
 	changes, err := dep.changes(ctx)
 	var moves staged.Refs
 	if err == nil {
 		moves, err = dep.stageMoves(ctx, changes)
 	}
-	staging.Wait()
+	_ = verdict()
 	var covered uint64
 	if err == nil {
 		// The files that steps wrote are in the page cache: it must be durable before the branch moves. The new values of refs, the
@@ -58,6 +56,15 @@ func (dep *deployment) commit(ctx context.Context) {
 	}
 	dep.res.State, dep.res.Code, dep.res.Pillar = project.Live, d.Code, d.Pillar
 	dep.end()
+}
+
+// stageVerdict begins to write what the archive says if the deployment succeeds, and returns a function that waits for that. What is not used is removed
+// with the deployment's result.
+func (dep *deployment) stageVerdict() (wait func() error) {
+	if dep.verdict == nil {
+		dep.verdict = staged.Together(func() error { dep.env.StageVerdict(); return nil })
+	}
+	return dep.verdict
 }
 
 // changes returns the refs that a successful deployment moves.

@@ -71,6 +71,7 @@ type deployment struct {
 	begun, published  bool
 	recorded          func() error                 // waits until accept's record is written
 	names             []func(covered uint64) error // syncs of names, for settleNames
+	verdict           func() error                 // waits for stageVerdict; nil before
 	// soon reports that the verdict is reported before everything is durable; settle then runs rest.
 	soon bool
 	rest []func() error

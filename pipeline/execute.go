@@ -72,6 +72,7 @@ func (dep *deployment) runAll(ctx context.Context, list []procedures.Procedure) 
 			}
 		case name == procedures.NameInstall && !skip:
 			dep.restartReversed(ctx)
+			dep.stageVerdict() // little is left that may fail
 		}
 	}
 	if d.Trigger == project.TriggerRollback {

@@ -21,6 +21,9 @@ import (
 func (dep *deployment) fail(ctx context.Context, name string, cause error) {
 	ctx = context.WithoutCancel(ctx)
 	dep.ending()
+	if dep.verdict != nil {
+		_ = dep.verdict()
+	}
 	cause = diskfull.Explain(cause)
 	dep.res.Unhealthy = "" // from a manual rollback
 	dep.setFailure(name, cause)
