@@ -36,6 +36,9 @@ func (dep *deployment) deploy(ctx context.Context) {
 	dep.printPromoted()
 	defer func() {
 		_ = dep.later(func() error {
+			if dep.env != nil {
+				dep.env.EndSteps()
+			}
 			if d.Trigger == project.TriggerUndeploy {
 				p.dropRecipes(d.ID, p.kept.Drop)
 			} else {

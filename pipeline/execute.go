@@ -125,14 +125,18 @@ func (dep *deployment) order() []procedures.Procedure {
 }
 
 // procedure runs one procedure between its journal entry and its event.
-func (dep *deployment) procedure(ctx context.Context, env *procedures.Env, proc procedures.Procedure) error {
+func (dep *deployment) procedure(ctx context.Context, env *procedures.Env, proc procedures.Procedure) (err error) {
+	defer func() {
+		if err != nil {
+			env.EndSteps()
+		}
+	}()
 	name := proc.Name()
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
 	begun := dep.p.cfg.Now()
 	dep.stepsBegan = dep.stepsBegan || name == procedures.NameInstall
-	var err error
 	if dep.continuing && name == procedures.NameInstall {
 		dep.continuing = false // it began before; the Waiting entry stays the last one until it waits again
 	} else {

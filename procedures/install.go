@@ -67,7 +67,7 @@ func (Install) Run(ctx context.Context, env *Env) error {
 		begun = env.installing
 	}
 	env.installing = begun
-	env.series().Prepare(env.writers())
+	env.series().Prepare(env.writers()) // if there was no checkout
 	defer func() {
 		env.files.Close()
 		env.Tools.Configs.Hurry() // the end of the deployment waits for it

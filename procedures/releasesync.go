@@ -30,6 +30,9 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 		env.Summarize(nil, "remote-less: the working copy is deployed")
 		return nil
 	}
+	if len(env.Prepared.Steps) > 0 && env.Prepared.Rollout == nil {
+		env.series().Prepare(env.writers()) // beside the checkout
+	}
 	var parts, lines []string
 	seen := env.takeScan()
 	env.synced = nil

@@ -119,6 +119,9 @@ func (e *Env) apply(ctx context.Context, r *recipe.Recipe, s recipe.Step, in *sl
 	return res, err
 }
 
+// EndSteps removes what was made for a step that did not begin. No step runs.
+func (e *Env) EndSteps() { e.files.Close() }
+
 // series is that of the deployment's steps.
 func (e *Env) series() *outfile.Series {
 	if e.files.File == "" {

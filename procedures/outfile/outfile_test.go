@@ -106,6 +106,13 @@ func TestSeries(t *testing.T) {
 			left, err = filepath.Glob(dir + "*")
 			require.NoError(t, err)
 			require.Empty(t, left)
+			// No step begins; it may have been made twice.
+			s.Prepare(nil)
+			s.Prepare(nil)
+			s.Close()
+			left, err = filepath.Glob(dir + "*")
+			require.NoError(t, err)
+			require.Empty(t, left)
 		})
 	}
 }
