@@ -271,7 +271,7 @@ func TestLookUpStartsAgainWhoeverNoticed(t *testing.T) {
 		gittest.Git(t, db.Dir(), "repack", "-adq")
 		require.NoError(t, db.Rescan()) // the other reader's
 		return false, pack.ErrClosed
-	})
+	}, func(*source) (bool, error) { return false, nil })
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.Equal(t, 2, calls)

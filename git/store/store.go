@@ -168,17 +168,20 @@ func (v view) changes() (n uint64) {
 	return n
 }
 
-// try calls find until it succeeds, and again each time that packs were added or removed meanwhile.
-func (v view) try(find func(s *source) (bool, error)) (bool, error) {
+// try looks in the packs of all folders, which are open, and then for a file of the object in each, until it is found, and again each time that packs were added or
+// removed meanwhile.
+func (v view) try(packed, loose func(s *source) (bool, error)) (bool, error) {
 	for n := 0; ; n++ {
 		before := v.changes()
-		for _, s := range v {
-			ok, err := find(s)
-			if errors.Is(err, pack.ErrClosed) {
-				continue // the pack was removed meanwhile: try again
-			}
-			if ok || err != nil {
-				return ok, err
+		for _, find := range [2]func(s *source) (bool, error){packed, loose} {
+			for _, s := range v {
+				ok, err := find(s)
+				if errors.Is(err, pack.ErrClosed) {
+					continue // the pack was removed meanwhile: try again
+				}
+				if ok || err != nil {
+					return ok, err
+				}
 			}
 		}
 		if err := v.Rescan(); err != nil || v.changes() == before || n >= maxTries {
@@ -192,21 +195,16 @@ const maxTries = 8
 
 func (v view) Has(h plumbing.Hash) (bool, error) {
 	return v.try(func(s *source) (bool, error) {
-		if _, _, ok, err := s.locate(h); ok || err != nil {
-			return ok, err
-		}
-		return s.hasLoose(h)
-	})
+		_, _, ok, err := s.locate(h)
+		return ok, err
+	}, func(s *source) (bool, error) { return s.hasLoose(h) })
 }
 
 func (v view) Locate(h plumbing.Hash) (p *pack.Pack, off int64, ok bool, err error) {
 	_, err = v.try(func(s *source) (bool, error) {
 		p, off, ok, err = s.locate(h)
-		if ok || err != nil {
-			return ok, err
-		}
-		return s.hasLoose(h)
-	})
+		return ok, err
+	}, func(s *source) (bool, error) { return s.hasLoose(h) })
 	return p, off, ok, err
 }
 
@@ -248,12 +246,11 @@ func (v view) Stream(h plumbing.Hash) (obj *Object, err error) {
 func (v view) read(h plumbing.Hash, packed func(*pack.Pack, int64) error, loose func(*Object) error) error {
 	ok, err := v.try(func(s *source) (bool, error) {
 		p, off, ok, err := s.locate(h)
-		if err != nil {
+		if err != nil || !ok {
 			return false, err
 		}
-		if ok {
-			return true, packed(p, off)
-		}
+		return true, packed(p, off)
+	}, func(s *source) (bool, error) {
 		o, err := s.openLoose(h)
 		if errors.Is(err, fs.ErrNotExist) {
 			return false, nil
