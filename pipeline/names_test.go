@@ -21,18 +21,7 @@ func TestRecoveryWithoutTheNamesOfTheArchive(t *testing.T) {
 	m.settled()
 	files["page"] = "two"
 	two := m.commit(project.Code, one, files)
-	dead := make(chan struct{})
-	m.at = func(point string) {
-		if point == "begin install" {
-			close(dead)
-			select {}
-		}
-	}
-	id, err := m.p.Start(t.Context(), project.Deployment{Project: "app", Trigger: project.TriggerPush, Repo: project.Code,
-		Change: project.Change{Ref: "refs/heads/master", Old: one, New: two}}, nil)
-	require.NoError(t, err)
-	<-dead
-	m.at = nil
+	id := m.diesAt("begin install", one, two)
 	require.Equal(t, "two", m.live("page"))
 	paths := m.root.Project("app")
 	made, err := filepath.Glob(filepath.Join(paths.Archives(), "*"+string(id)))

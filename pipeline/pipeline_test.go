@@ -439,6 +439,24 @@ func TestRecoveryAtEveryBoundary(t *testing.T) {
 	}
 }
 
+// diesAt begins a push of code, and returns when it has come to a point of the journal, where it stays, as if the process had died.
+func (m *machine) diesAt(point string, old, new project.Commit) project.ID {
+	m.t.Helper()
+	dead := make(chan struct{})
+	m.at = func(at string) {
+		if at == point {
+			close(dead)
+			select {}
+		}
+	}
+	id, err := m.p.Start(m.t.Context(), project.Deployment{Project: "app", Trigger: project.TriggerPush, Repo: project.Code,
+		Change: project.Change{Ref: "refs/heads/master", Old: old, New: new}}, nil)
+	require.NoError(m.t, err)
+	<-dead
+	m.at = nil
+	return id
+}
+
 // The journal is the truth, whatever a start was told: the next deployment finds in it what was left open, and ends that.
 func TestAnUnendedJournalIsRecoveredBeforeTheNextDeployment(t *testing.T) {
 	m := newMachine(t)
@@ -448,18 +466,7 @@ func TestAnUnendedJournalIsRecoveredBeforeTheNextDeployment(t *testing.T) {
 	require.Equal(t, project.Live, res.State, out)
 	files["page"] = "two"
 	two := m.commit(project.Code, one, files)
-	dead := make(chan struct{})
-	m.at = func(point string) {
-		if point == "begin install" {
-			close(dead)
-			select {}
-		}
-	}
-	id, err := m.p.Start(t.Context(), project.Deployment{Project: "app", Trigger: project.TriggerPush, Repo: project.Code,
-		Change: project.Change{Ref: "refs/heads/master", Old: one, New: two}}, nil)
-	require.NoError(t, err)
-	<-dead
-	m.at = nil
+	id := m.diesAt("begin install", one, two)
 	m.lost = true
 	m.start()
 	require.Equal(t, "two", m.live("page"), "nobody has looked yet")
