@@ -391,6 +391,7 @@ func (p *Pipeline) Shutdown(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		p.running.Wait()
+		p.kept.Close()
 		close(done)
 	}()
 	select {

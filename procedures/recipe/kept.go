@@ -28,7 +28,7 @@ const (
 
 // Kept keeps the private copies of deployments that ended, one for each project, for its next deployment. It is used again only if the commit has the same files, byte by
 // byte, and if nothing in it was changed since it was made, by a step that ran with the server's rights. What is kept is known only in memory: after a crash the next
-// start removes it with the other copies. A nil Kept keeps nothing.
+// start removes it with the other copies, and Close when the server stops. A nil Kept keeps nothing.
 type Kept struct {
 	State layout.State
 
@@ -143,6 +143,16 @@ func (k *Kept) Forget(name project.Name) error {
 	defer k.mu.Unlock()
 	delete(k.rests, name)
 	return os.RemoveAll(k.State.KeptRecipe(name.String()))
+}
+
+// Close removes what is kept. What can't be removed the next start removes.
+func (k *Kept) Close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for name := range k.rests {
+		_ = os.RemoveAll(k.State.KeptRecipe(name.String()))
+	}
+	k.rests = nil
 }
 
 // look notes what is in a copy that was just made; nil if it is not one to keep: it is large, or has anything but files and folders.

@@ -146,6 +146,10 @@ func TestKeptOfManyProjects(t *testing.T) {
 	left, err := os.ReadDir(k.State.Recipes())
 	require.NoError(t, err)
 	require.Len(t, left, 16)
+	k.Close()
+	left, err = os.ReadDir(k.State.Recipes())
+	require.NoError(t, err)
+	require.Empty(t, left)
 	var none *recipe.Kept
 	r, err := none.Copy(t.Context(), "app", files, k.State.Recipe("none", "brought"), "/live")
 	require.NoError(t, err)
