@@ -81,6 +81,9 @@ func configuration(dir, store string, own Server, all []Server, retired []string
 			pinned = append(pinned, strconv.Quote(digest))
 		}
 	}
+	for _, list := range [][]string{system, agents, log, pinned, routes} {
+		slices.Sort(list) // a server that reads its configuration again sorts the lists that it uses, without a lock (NATS 2.15)
+	}
 	users := func(names []string) string {
 		var out []string
 		for _, n := range names {
@@ -282,11 +285,12 @@ func Configure(dir, store, own string, all []Server, retired []string) (path str
 	if at < 0 {
 		return path, false, fault.New(fault.Refused, "", "%s is not one of the hubs", own)
 	}
-	var peers bytes.Buffer
+	var peers []string
 	for _, s := range all {
-		peers.WriteString(strings.TrimSpace(s.Certificate) + "\n")
+		peers = append(peers, strings.TrimSpace(s.Certificate)+"\n")
 	}
-	for _, f := range []file{{peersFile, peers.Bytes()}, {configFile, []byte(configuration(dir, store, all[at], all, retired, issuer))}} {
+	slices.Sort(peers) // the same hubs in another order change nothing
+	for _, f := range []file{{peersFile, []byte(strings.Join(peers, ""))}, {configFile, []byte(configuration(dir, store, all[at], all, retired, issuer))}} {
 		if was, err := os.ReadFile(filepath.Join(dir, f.name)); err == nil && bytes.Equal(was, f.data) {
 			continue
 		}

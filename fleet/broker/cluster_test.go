@@ -96,9 +96,15 @@ func trio(t *testing.T) (all []*machine, servers []Server) {
 		_, changed, err := Configure(m.dir, m.store, m.Name, servers, nil)
 		require.NoError(t, err)
 		require.True(t, changed)
-		_, changed, err = Configure(m.dir, m.store, m.Name, servers, nil)
+		other := slices.Clone(servers)
+		slices.Reverse(other)
+		file, changed, err := Configure(m.dir, m.store, m.Name, other, nil)
 		require.NoError(t, err)
 		require.False(t, changed)
+		read, err := server.ProcessConfigFile(file)
+		require.NoError(t, err)
+		require.Len(t, read.Routes, 2)
+		require.Less(t, read.Routes[0].String(), read.Routes[1].String(), "a reload would change the list while it is used")
 	}
 	return all, servers
 }
