@@ -20,7 +20,7 @@
 //	go run ./bench packs    a push after 1, 100 and 365 daily ones, with and without maintenance, against git receive-pack with and without gc
 //	go run ./bench -packs a,b pack   packs of real repositories, against git index-pack, and the smallest push
 //
-// CORPUS_GIT_BENCH_KEEP=1 leaves a benchmark's folder: on a file system mounted with discard, its removal slows down what follows for up to a minute.
+// CORPUS_GIT_BENCH_KEEP=1 leaves a benchmark's folder: on ext4 without a journal, each file that is created costs more for some minutes after many were removed. TMPDIR may name a file system of its own.
 //
 // Each benchmark prints both times and their ratio; current results are in RESULTS.md. Timing
 // decides no test. Peers listen on 127.0.0.1, on ports of their own, and are ended by the process that started them.
