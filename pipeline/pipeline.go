@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -370,55 +369,6 @@ func (p *Pipeline) addRunning(rec *project.Record) {
 	if dep != nil {
 		*rec = dep.shown()
 	}
-}
-
-// Shutdown refuses new deployments and ends those that wait for their turn, with "try again". Those that wait for signals, and rollouts that are paused or wait, are left to the next process
-// of the server (see Suspended). Other running ones may finish until ctx ends; then rollouts are left, too, and the others
-// cancelled and rolled back. Hooks and files of projects for a rollback, or for after the end, have Config.StopTimeout from then on. It
-// returns when nothing runs any more.
-func (p *Pipeline) Shutdown(ctx context.Context) error {
-	p.mu.Lock()
-	p.stopping = true
-	for _, q := range p.queues {
-		for _, dep := range q.all[1:] {
-			dep.cancel(errShutdown())
-		}
-	}
-	for _, dep := range p.byID {
-		dep.suspend()
-	}
-	p.mu.Unlock()
-	done := make(chan struct{})
-	go func() {
-		p.running.Wait()
-		p.kept.Close()
-		close(done)
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-	}
-	p.mu.Lock()
-	for _, dep := range p.byID {
-		dep.resting = dep.resting || dep.mayRollOutLater()
-		dep.suspend() // a rollout goes on, as after a crash
-		dep.cancel(&ended{why: "the server was stopped before it finished"})
-	}
-	p.mu.Unlock()
-	select {
-	case <-done:
-		return context.Cause(ctx)
-	case <-time.After(p.cfg.StopTimeout):
-	}
-	// Restoring the tree may take any time; the projects' hooks and files for it are out of time.
-	p.mu.Lock()
-	for _, dep := range p.byID {
-		dep.endAside()
-	}
-	p.mu.Unlock()
-	<-done
-	return errors.Join(context.Cause(ctx))
 }
 
 // drive takes one deployment from the queue to its end.
