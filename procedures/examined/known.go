@@ -4,6 +4,7 @@ import (
 	"iter"
 	"reflect"
 	"slices"
+	"sync"
 
 	"corpus-git/internal/vfs/changed"
 	"corpus-git/layout"
@@ -15,8 +16,7 @@ type Known struct {
 	notifier *changed.Notifier
 	watch    *changed.Watch
 	trees    map[string]found
-	// beside is closed when a BeginBeside has ended, nil if none is under way.
-	beside chan struct{}
+	beside   sync.WaitGroup // a BeginBeside
 }
 
 // found is a tree in which everything satisfied its rule, and the inodes that were in it.
@@ -35,10 +35,8 @@ func New(n *changed.Notifier) *Known {
 
 // Begin begins to watch a project's trees, if they are not watched already and this is possible. What is looked at from now on may be added.
 func (k *Known) Begin(at layout.Project) {
-	if k.wait(); k == nil || k.watch != nil {
-		return
-	}
-	k.begin(at)
+	k.BeginBeside(at)
+	k.wait()
 }
 
 // BeginBeside is Begin beside what follows: it has ended when the next method returns.
@@ -46,25 +44,17 @@ func (k *Known) BeginBeside(at layout.Project) {
 	if k.wait(); k == nil || k.watch != nil {
 		return
 	}
-	done := make(chan struct{})
-	k.beside = done
-	go func() {
-		defer close(done)
-		k.begin(at)
-	}()
+	k.beside.Go(func() {
+		if w, err := k.notifier.Begin(at.Live(), at.Data(), at.Pillar()); err == nil {
+			k.watch, k.trees = w, map[string]found{}
+		}
+	})
 }
 
 // wait returns when a BeginBeside has ended.
 func (k *Known) wait() {
-	if k != nil && k.beside != nil {
-		<-k.beside
-		k.beside = nil
-	}
-}
-
-func (k *Known) begin(at layout.Project) {
-	if w, err := k.notifier.Begin(at.Live(), at.Data(), at.Pillar()); err == nil {
-		k.watch, k.trees = w, map[string]found{}
+	if k != nil {
+		k.beside.Wait()
 	}
 }
 
