@@ -160,7 +160,8 @@ type packer struct {
 	known, made *frames.Known
 	// What was written.
 	files, bytes int64
-	head         []byte // of the last usual entry
+	head         []byte              // of the last usual entry
+	fill         [tree.TarBlock]byte // zeros
 }
 
 // batch is a part of a tree in the order of its file.
@@ -408,7 +409,7 @@ func (r *packer) usual(tw *tar.Writer, to *frames.Writer, e *tree.Entry, c tree.
 		return true, err
 	}
 	r.bytes += e.Size
-	_, err = to.Write(make([]byte, -e.Size&(tree.TarBlock-1)))
+	_, err = to.Write(r.fill[:-e.Size&(tree.TarBlock-1)])
 	return true, err
 }
 

@@ -26,17 +26,15 @@ const (
 func AppendHeader(b []byte, e *Entry) ([]byte, bool) {
 	t := e.Type()
 	usual := e.Link == 0 && e.Xattrs == 0 && (t == syscall.S_IFREG || t == syscall.S_IFDIR || (t == syscall.S_IFLNK && plainName(e.Target) && e.Target != ""))
-	secs, nanos := time.Unix(0, e.Mtime).Unix(), time.Unix(0, e.Mtime).Nanosecond()
-	if !usual || !plainName(e.Path) || secs < 0 || nanos == 0 || e.UID >= 1<<21 || e.GID >= 1<<21 || e.Size >= 1<<33 {
+	mtime := time.Unix(0, e.Mtime)
+	secs := mtime.Unix()
+	if !usual || !plainName(e.Path) || secs < 0 || mtime.Nanosecond() == 0 || e.UID >= 1<<21 || e.GID >= 1<<21 || e.Size >= 1<<33 {
 		return b, false
 	}
 	// The record of the time: its length, which counts itself, a space, and the rest.
 	var text [64]byte
 	rest := append(text[:0], " mtime="...)
-	rest = strconv.AppendInt(rest, secs, 10)
-	frac := strconv.AppendInt(append(make([]byte, 0, 16), '.'), int64(nanos)+1_000_000_000, 10)
-	frac = append(frac[:1], frac[2:]...) // without the leading 1
-	rest = append(rest, strings.TrimRight(string(frac), "0")...)
+	rest = mtime.AppendFormat(strconv.AppendInt(rest, secs, 10), ".999999999")
 	rest = append(rest, '\n')
 	size := len(rest) + 2 // at least ten and fewer than a hundred bytes
 
@@ -96,15 +94,21 @@ func putName(h []byte, parts ...string) {
 	}
 }
 
+// numeric returns the fields for mode, owner, group, size and time, each with the byte that ends it.
+func numeric(h []byte) (out [5][]byte) {
+	at := tarName
+	for i, n := range [5]int{tarID, tarID, tarID, tarSize, tarSize} {
+		out[i] = h[at : at+n]
+		at += n
+	}
+	return out
+}
+
 // putFields fills the other fields of a header, and then its checksum.
 func putFields(h []byte, kind byte, mode, uid, gid uint32, size, secs int64) {
-	at := tarName
-	for _, f := range []struct {
-		n int
-		v int64
-	}{{tarID, int64(mode & 0o7777)}, {tarID, int64(uid)}, {tarID, int64(gid)}, {tarSize, size}, {tarSize, secs}} {
-		putOctal(h[at:at+f.n-1], f.v)
-		at += f.n
+	values := [5]int64{int64(mode & 0o7777), int64(uid), int64(gid), size, secs}
+	for i, f := range numeric(h) {
+		putOctal(f[:len(f)-1], values[i])
 	}
 	h[156] = kind
 	copy(h[257:], "ustar\x0000")
@@ -180,15 +184,12 @@ type numbers struct{ mode, uid, gid, size, secs int64 }
 
 // fields reads the numbers of a header of this kind; ok is false if anything else in it is not as putFields fills it.
 func fields(h []byte, kind byte) (n numbers, ok bool) {
-	at := tarName
-	for _, f := range []struct {
-		n  int
-		to *int64
-	}{{tarID, &n.mode}, {tarID, &n.uid}, {tarID, &n.gid}, {tarSize, &n.size}, {tarSize, &n.secs}} {
-		if *f.to, ok = octal(h[at : at+f.n-1]); !ok || h[at+f.n-1] != 0 {
+	to := [5]*int64{&n.mode, &n.uid, &n.gid, &n.size, &n.secs}
+	for i, f := range numeric(h) {
+		end := len(f) - 1
+		if *to[i], ok = octal(f[:end]); !ok || f[end] != 0 {
 			return n, false
 		}
-		at += f.n
 	}
 	sum, ok := octal(h[148:154])
 	if !ok || h[154] != 0 || h[155] != ' ' || h[156] != kind || sum != checksum(h) || string(h[257:265]) != "ustar\x0000" {
@@ -211,23 +212,12 @@ func timeRecord(record []byte, size int) (secs, nanos int64, ok bool) {
 	if !ok || whole == "" || len(whole) > 11 || frac == "" || len(frac) > 9 || frac[len(frac)-1] == '0' || (whole[0] == '0' && whole != "0") {
 		return 0, 0, false
 	}
-	for _, c := range []byte(whole) {
-		if c < '0' || c > '9' {
-			return 0, 0, false
-		}
-		secs = secs*10 + int64(c-'0')
+	s, err := strconv.ParseUint(whole, 10, 63)
+	if err != nil {
+		return 0, 0, false
 	}
-	for i := range 9 {
-		nanos *= 10
-		if i >= len(frac) {
-			continue
-		}
-		if frac[i] < '0' || frac[i] > '9' {
-			return 0, 0, false
-		}
-		nanos += int64(frac[i] - '0')
-	}
-	return secs, nanos, true
+	n, err := strconv.ParseUint((frac + "00000000")[:9], 10, 32)
+	return int64(s), int64(n), err == nil
 }
 
 // octal reads a field, but for the byte that ends it.
