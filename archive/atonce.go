@@ -46,15 +46,11 @@ func (m *making) packsAtOnce(entries []tree.Entry, p *tree.Plan, dev uint64) boo
 	if !m.s.cfg.Files && (m.s.cfg.NoSpare || p.Copies <= p.Kept || !m.s.manySmall(count(entries))) {
 		return false
 	}
-	uid, gid := m.s.cfg.User()
-	for i := range entries {
-		e := &entries[i]
-		// What a rollback could not restore exactly is noted by a copy.
-		if t := e.Type(); t == syscall.S_IFCHR || t == syscall.S_IFBLK || e.Live.Dev != dev || (uid != 0 && (int(e.UID) != uid || int(e.GID) != gid)) {
-			return false
-		}
+	if !m.s.restorable(entries, dev) {
+		return false
 	}
-	return m.s.cfg.Files || m.req.Folder == nil || !m.req.Folder()
+	m.s.ahead.asFolder = !m.s.cfg.Files && m.req.Folder != nil && m.req.Folder()
+	return !m.s.ahead.asFolder
 }
 
 // packed is what packAtOnce made.
@@ -70,18 +66,26 @@ type packed struct {
 	large *frames.Known
 }
 
-// packAtOnce writes the live trees to files in the archive's temporary folder, beside what an earlier archive already holds, and reads the
-// files back while it does so. Nothing is synced. The entries are changed. The error wraps errNotAtOnce if the archive must be a folder.
-func (m *making) packAtOnce(ctx context.Context, src vfs.Dir, entries []tree.Entry, p *tree.Plan) (*packed, error) {
-	s := m.s
-	a := Archive{Record: Record{Facts: m.req.Facts, Packed: &Packed{At: s.cfg.Now(), Trees: map[string]PackedTree{}}}, Path: m.tmp}
+// pending is the archive of these entries before it is packed.
+func (m *making) pending(entries []tree.Entry) Archive {
+	a := Archive{Record: Record{Facts: m.req.Facts, Packed: &Packed{At: m.s.cfg.Now(), Trees: map[string]PackedTree{}}}, Path: m.tmp}
 	for _, n := range trees() {
 		if slices.ContainsFunc(entries, func(e tree.Entry) bool { return e.Path == n }) {
 			a.Trees = append(a.Trees, n)
 		}
 	}
-	w := &compaction{s: s, ctx: ctx, front: true}
-	inc, err := w.increment(a, &tree.Manifest{Entries: entries})
+	return a
+}
+
+// shared returns what of these entries need not be written: it is in what was written ahead, or in an earlier archive. nil is nothing.
+func (m *making) shared(ctx context.Context, entries []tree.Entry, r *ready) (*increment, error) {
+	w := &compaction{s: m.s, ctx: ctx, front: true}
+	a, man := m.pending(entries), &tree.Manifest{Entries: entries}
+	inc := r.increment(m.s, a, man)
+	var err error
+	if inc == nil {
+		inc, err = w.increment(a, man)
+	}
 	if err == nil && inc != nil {
 		err = w.checkBase(inc.from)
 	}
@@ -89,8 +93,15 @@ func (m *making) packAtOnce(ctx context.Context, src vfs.Dir, entries []tree.Ent
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil:
-		inc = nil // the earlier archive is damaged: Verify reports it
+		return nil, nil // the earlier archive is damaged: Verify reports it
 	}
+	return inc, nil
+}
+
+// packAtOnce writes the live trees to files in the archive's temporary folder, beside what an earlier archive already holds, and reads the
+// files back while it does so. Nothing is synced. The entries are changed. The error wraps errNotAtOnce if the archive must be a folder.
+func (m *making) packAtOnce(ctx context.Context, src vfs.Dir, entries []tree.Entry, p *tree.Plan, inc *increment) (*packed, error) {
+	s, a := m.s, m.pending(entries)
 	r := &packer{s: s, ctx: ctx, src: src, entries: entries, reader: tree.NewReader(src, entries, p), known: s.recent.large(), made: s.newLarge()}
 	for _, t := range a.Trees {
 		base, err := inc.link(t, a.basePath(t))

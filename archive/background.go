@@ -66,6 +66,8 @@ type compaction struct {
 	front bool
 	// soon is set for work right after a deployment, which another one may follow.
 	soon bool
+	// small reports that the next archive is packed at once if it comes soon.
+	small bool
 }
 
 // alone makes a compaction the only one of the store, until over is called; it returns false if there is another one.

@@ -67,7 +67,8 @@ func (s *Store) Compact(ctx context.Context, p Policy) (Compacted, error) {
 	}
 	defer over()
 	s.recent.drop(&s.cfg.Background.recent, &s.cfg.Background.large) // the next deployment may be far off
-	if s.hasNext() {                                                 // what becomes the spare tree below is older
+	s.DropAhead()
+	if s.hasNext() { // what becomes the spare tree below is older
 		if out.Spared, err = w.spare(p); err != nil {
 			return out, w.failed(op, err)
 		}

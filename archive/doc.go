@@ -50,7 +50,8 @@
 //
 // If there is no spare tree (right after the first deployment, or between pushes in quick succession), and the tree has many files and little
 // content, Make writes its files (<tree>.tar.zst) at once, which takes a fraction of the time of a copy. Beside an earlier archive that is
-// files it writes only what differs (increment). What was written is read back. A rollback of that deployment unpacks the trees; a
+// files it writes only what differs (increment); if there is none that holds most of the tree, one that is no archive was written ahead, below .tmp-next-files,
+// as soon as the deployment before had made its tree (Ahead, Prepare). What was written is read back. A rollback of that deployment unpacks the trees; a
 // file beside them reserves the space for that until the verdict (reserveFile). A tree that may be read by path while the deployment runs
 // (MakeRequest.Folder), that has devices or large files, or that the process can't restore exactly, is copied to a folder.
 //

@@ -15,6 +15,8 @@ type increment struct {
 	// holds are the entries of the archive to be packed, by index; held is their number.
 	holds []bool
 	held  int64
+	// move reports that the base was written ahead, and becomes the archive's.
+	move bool
 }
 
 // increment looks for a packed archive whose base can be shared: the newest that holds most of a. It returns nil if there is none, and then a
@@ -46,30 +48,36 @@ func (w *compaction) incrementOf(p, a Archive, m *tree.Manifest) (*increment, er
 	if err != nil {
 		return nil, err
 	}
-	known := newer != nil
-	if !known {
+	if newer == nil {
 		newer = map[string]bool{}
+		for _, t := range a.Trees {
+			if p.Packed.Trees[t].Base == nil {
+				continue
+			}
+			err := s.readTar(p.packedPath(t), w.pause, io.Discard, func(h *tar.Header, _ io.Reader) error {
+				newer[strings.TrimSuffix(h.Name, "/")] = true
+				return nil
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
 	}
+	return incrementOf(s, p, pm, newer, a, m), nil
+}
+
+// incrementOf compares with one packed archive, its manifest, and the paths that are not in its base. It returns nil if that holds too little of a.
+func incrementOf(s *Store, p Archive, pm *tree.Manifest, newer map[string]bool, a Archive, m *tree.Manifest) *increment {
 	var room int64
 	for _, t := range a.Trees {
 		of, ok := p.Packed.Trees[t]
 		switch {
 		case !ok:
-			return nil, nil
+			return nil
 		case of.Base == nil:
 			room += of.Entries
-			continue
-		}
-		room += of.Base.Entries
-		if known {
-			continue
-		}
-		err := s.readTar(p.packedPath(t), w.pause, io.Discard, func(h *tar.Header, _ io.Reader) error {
-			newer[strings.TrimSuffix(h.Name, "/")] = true
-			return nil
-		})
-		if err != nil {
-			return nil, err
+		default:
+			room += of.Base.Entries
 		}
 	}
 	inc := &increment{s: s, from: p, holds: make([]bool, len(m.Entries))}
@@ -94,9 +102,9 @@ func (w *compaction) incrementOf(p, a Archive, m *tree.Manifest) (*increment, er
 	}
 	// If much has changed or is gone, a new base is due.
 	if held < all/4*3 || inc.held < room/4*3 {
-		return nil, nil
+		return nil
 	}
-	return inc, nil
+	return inc
 }
 
 // sameEntry reports whether two archives hold the same under one name, as far as tar records it.
@@ -115,7 +123,7 @@ func sameEntry(o, e *tree.Entry) bool {
 // has reports whether the entry with an index need not be written.
 func (i *increment) has(entry int) bool { return i != nil && i.holds[entry] }
 
-// link hard-links the base of a tree into the archive; it does nothing if there is no increment.
+// link hard-links the base of a tree into the archive, or moves one that was written ahead; it does nothing if there is no increment.
 func (i *increment) link(name, to string) (*PackedBase, error) {
 	if i == nil {
 		return nil, nil
@@ -127,6 +135,9 @@ func (i *increment) link(name, to string) (*PackedBase, error) {
 		from = i.from.basePath(name)
 	} else {
 		base = &PackedBase{Entries: of.Entries, Bytes: of.Bytes, SHA256: of.SHA256}
+	}
+	if i.move {
+		return base, i.s.fs.Rename(from, to)
 	}
 	return base, i.s.fs.Link(from, to)
 }

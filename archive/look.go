@@ -8,6 +8,7 @@ import (
 	"corpus-git/archive/early"
 	"corpus-git/archive/tree"
 	"corpus-git/internal/vfs"
+	"corpus-git/internal/vfs/changed"
 )
 
 // Look begins to look at the live trees in the background, for an archive that may be made soon. It does nothing without Config.Looks, if a look is
@@ -19,7 +20,7 @@ func (s *Store) Look(ctx context.Context, deploying bool) (drop func()) {
 	}
 	s.lookMu.Lock()
 	defer s.lookMu.Unlock()
-	if deploying && s.look != nil && s.look.Age() > early.MaxAge/2 {
+	if s.look != nil && s.look.Age() > early.MaxAge/2 {
 		s.look.Drop()
 		s.look = nil
 	}
@@ -29,8 +30,7 @@ func (s *Store) Look(ctx context.Context, deploying bool) (drop func()) {
 		}
 		return func() {}
 	}
-	l := early.Begin(ctx, early.Request{Notifier: s.cfg.Looks, FS: s.fs, Dir: s.project.Dir(), Trees: trees(), Workers: s.cfg.Workers, Now: s.cfg.FileTime, Known: s.knownNames})
-	s.look = l
+	l := s.beginLook(ctx, s.cfg.Looks)
 	end := time.AfterFunc(early.MaxAge, func() { s.dropLook(l) })
 	return func() {
 		end.Stop()
@@ -40,6 +40,36 @@ func (s *Store) Look(ctx context.Context, deploying bool) (drop func()) {
 		}
 		s.dropLook(l)
 	}
+}
+
+// beginLook begins a look, which lookMu guards.
+func (s *Store) beginLook(ctx context.Context, n *changed.Notifier) *early.Look {
+	s.look = early.Begin(ctx, early.Request{Notifier: n, FS: s.fs, Dir: s.project.Dir(), Trees: trees(), Workers: s.cfg.Workers, Now: s.cfg.FileTime, Known: s.knownNames})
+	return s.look
+}
+
+// lookNow begins a look right after a deployment, for the archive of a push that follows soon, and returns it, or one that is under way; nil if there is none.
+func (s *Store) lookNow(ctx context.Context) *early.Look {
+	s.lookMu.Lock()
+	defer s.lookMu.Unlock()
+	if s.look == nil && s.cfg.LooksAfter != nil && s.gate.waiting() == nil {
+		l := s.beginLook(ctx, s.cfg.LooksAfter)
+		time.AfterFunc(early.MaxAge, func() { s.dropLook(l) })
+	}
+	return s.look
+}
+
+// lookAfter returns the live trees as they are now, and when the look at them began, by lookNow if it can. all is when all work in the background ends, ctx this one.
+func (s *Store) lookAfter(all, ctx context.Context, src vfs.Dir) (t *tree.Scanned, begun time.Time, err error) {
+	if l := s.lookNow(all); l != nil {
+		if t, begun, err = l.Found(ctx); err == nil || ctx.Err() != nil {
+			return t, begun, err
+		}
+		s.dropLook(l) // the kernel notes nothing here, or an archive has taken it
+	}
+	begun = s.cfg.FileTime()
+	t, err = tree.Scan(ctx, src, trees(), backgroundWorkers)
+	return t, begun, err
 }
 
 // knownNames returns the names that the newest archive knows of the live trees, nil if its manifest is not in memory.

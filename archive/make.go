@@ -204,7 +204,8 @@ func (m *making) build(ctx context.Context) error {
 	defer func() { _ = src.Close() }()
 	var ref *tree.Reference
 	var from base
-	var taken, release func()
+	var taken, release, dropped func()
+	var written *ready
 	var loading sync.WaitGroup
 	loading.Go(func() {
 		if m.all, m.listed = s.List(); m.listed == nil {
@@ -212,12 +213,14 @@ func (m *making) build(ctx context.Context) error {
 		}
 	})
 	loading.Go(func() { from, taken, release = s.lockBase() })
+	loading.Go(func() { written, dropped = s.aheadFor(ctx) })
 	if m.req.Begin != nil {
 		m.req.Begin()
 	}
 	t, begun, err := m.scan(ctx, src)
 	loading.Wait()
 	defer release()
+	defer dropped()
 	if err != nil {
 		return err
 	}
@@ -228,7 +231,7 @@ func (m *making) build(ctx context.Context) error {
 		return err
 	}
 	if m.packsAtOnce(t.Entries, p, here.Dev) {
-		if err = m.files(ctx, src, t, p); !errors.Is(err, errNotAtOnce) {
+		if err = m.files(ctx, src, t, p, written); !errors.Is(err, errNotAtOnce) {
 			return err
 		}
 		if err := s.reaper.Remove(m.tmp); err != nil {
@@ -243,9 +246,10 @@ func (m *making) build(ctx context.Context) error {
 }
 
 // files makes an archive whose trees are files. The entries of the scan are changed.
-func (m *making) files(ctx context.Context, src vfs.Dir, t *tree.Scanned, p *tree.Plan) error {
+func (m *making) files(ctx context.Context, src vfs.Dir, t *tree.Scanned, p *tree.Plan, written *ready) error {
 	s := m.s
 	z := count(t.Entries)
+	written.recognize(t.Entries)
 	if err := m.filesRoom(t); err != nil {
 		if s.cfg.Files {
 			return err
@@ -261,7 +265,11 @@ func (m *making) files(ctx context.Context, src vfs.Dir, t *tree.Scanned, p *tre
 	for i := range t.Entries {
 		t.Entries[i].Copy, t.Entries[i].Flags = tree.Ident{}, 0 // those of a copy in the spare tree
 	}
-	out, err := m.packAtOnce(ctx, src, t.Entries, p)
+	inc, err := m.shared(ctx, t.Entries, written)
+	if err != nil {
+		return err
+	}
+	out, err := m.packAtOnce(ctx, src, t.Entries, p, inc)
 	if err != nil {
 		return err
 	}

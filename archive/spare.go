@@ -128,16 +128,27 @@ func (s *Store) Prepare(ctx context.Context, p Policy) (made bool, err error) {
 	}
 	defer w.end()
 	all, err := s.List()
-	if err != nil || len(all) == 0 || s.manySmall(all[0].Sizes) || s.sparedSince(all[0]) {
+	if err != nil || len(all) == 0 || s.sparedSince(all[0]) {
 		return false, err
+	}
+	w.small = s.manySmall(all[0].Sizes)
+	if w.small && (s.hasNext() || s.hasSpare()) {
+		return false, nil
 	}
 	over, err := s.cfg.Begin()
 	if err != nil {
 		return false, explain(op, err)
 	}
 	defer over()
-	if made, err = w.prepare(p); err != nil {
-		return made, w.failed(op, err)
+	if !w.small {
+		if made, err = w.prepare(p); err != nil {
+			return made, w.failed(op, err)
+		}
+	}
+	if w.small {
+		if err = s.writeAhead(ctx, false); err != nil {
+			return made, w.failed(op, err)
+		}
 	}
 	return made, nil
 }
@@ -270,20 +281,19 @@ func (w *compaction) copyLive() (whole *tree.Manifest, err error) {
 	if s.gate.waiting() != nil {
 		return nil, nil
 	}
-	begun := s.cfg.FileTime()
 	src, err := s.fs.OpenDir(s.project.Dir())
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = src.Close() }()
-	t, err := tree.Scan(ctx, src, trees(), backgroundWorkers)
+	t, begun, err := w.scan(ctx, src)
 	if ctx.Err() != nil {
 		return nil, w.ctx.Err()
 	}
 	if err != nil {
 		return nil, err
 	}
-	if w.soon && s.manySmall(count(t.Entries)) {
+	if w.small = s.manySmall(count(t.Entries)); w.soon && w.small {
 		return nil, nil
 	}
 	var have *tree.Manifest
@@ -332,6 +342,16 @@ func (w *compaction) copyLive() (whole *tree.Manifest, err error) {
 	tree.AsRead(whole.Entries)
 	s.next = &next{whole, scrap}
 	return whole, nil
+}
+
+// scan returns the live trees as they are now, and when the look at them began.
+func (w *compaction) scan(ctx context.Context, src vfs.Dir) (t *tree.Scanned, begun time.Time, err error) {
+	if w.soon {
+		return w.s.lookAfter(w.ctx, ctx, src)
+	}
+	begun = w.s.cfg.FileTime()
+	t, err = tree.Scan(ctx, src, trees(), backgroundWorkers)
+	return t, begun, err
 }
 
 // publishSpare makes a copied tree the spare one, unless a deployment has taken it meanwhile.

@@ -35,6 +35,7 @@ type Store struct {
 	recent      recent
 	lookMu      sync.Mutex
 	look        *early.Look // under way
+	ahead       ahead
 	busyMu      sync.Mutex
 	busy        map[string]bool // temporary names in use by Compact, which Sweep leaves
 }
@@ -65,6 +66,8 @@ type Config struct {
 	User func() (uid, gid int)
 	// Looks lets Look note what changes after it; nil means that there are no looks. FS must be the machine's.
 	Looks *changed.Notifier
+	// LooksAfter is the same for the look right after a deployment, which Prepare begins and the archive of a push soon after it takes.
+	LooksAfter *changed.Notifier
 	// Background is the slot for background work, shared with the stores of other projects; nil creates one.
 	Background *Background
 	// Begin is called before Compact works, and before a record is changed or a removed tree deleted in the background; the function that

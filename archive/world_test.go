@@ -294,6 +294,13 @@ func operations() []operation {
 			}
 			return err
 		}},
+		{name: "use a base written ahead", setup: (*world).moreFiles, steady: true, long: true, wrap: none, run: func(w *world, s *archive.Store) error {
+			if _, err := s.Prepare(context.Background(), archive.Policy{Keep: 3}); err != nil {
+				return err
+			}
+			_, err := s.Make(context.Background(), archive.MakeRequest{Facts: w.facts(5)})
+			return err
+		}},
 		{name: "restore a packed one", setup: (*world).deployAndPack, long: true, wrap: none, run: func(w *world, s *archive.Store) error {
 			_, err := s.Restore(context.Background(), w.id, nil)
 			return err
@@ -302,13 +309,20 @@ func operations() []operation {
 	}
 }
 
-// burst makes archives that are packed at once, because there is no spare tree.
-func (w *world) burst() {
-	f := w.m.FS()
+// moreFiles makes trees that are packed at once.
+func (w *world) moreFiles() {
 	w.atOnce = 1
 	for n := range 12 {
-		memWrite(w.t, f, fmt.Sprintf("%s/more%d", w.p.Live(), n), fmt.Sprint("content ", n))
+		memWrite(w.t, w.m.FS(), fmt.Sprintf("%s/more%d", w.p.Live(), n), fmt.Sprint("content ", n))
 	}
+	require.NoError(w.t, w.m.FS().SyncFS("/"))
+	w.m.Advance(time.Minute)
+}
+
+// burst makes archives that are packed at once, because there is no spare tree.
+func (w *world) burst() {
+	w.moreFiles()
+	f := w.m.FS()
 	s := w.store(f)
 	for n := 4; n <= 8; n++ {
 		memWrite(w.t, f, w.p.Live()+"/dir/c", fmt.Sprint("push ", n))

@@ -37,8 +37,8 @@ func (Archive) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	env.scan, env.archived = a.Scan, true
-	if a.Sizes.Files == 0 {
+	env.scan, env.archived, env.first = a.Scan, true, a.Sizes.Files == 0
+	if env.first {
 		env.Tools.known.Close() // everything will be new
 	}
 	if env.Publish != nil {
@@ -49,7 +49,7 @@ func (Archive) Run(ctx context.Context, env *Env) error {
 	if err := env.runHooks(ctx, hooks.PostArchive, nil); err != nil {
 		return err
 	}
-	if a.Sizes.Files == 0 {
+	if env.first {
 		env.Summarize(nil, "nothing to archive yet")
 		return nil
 	}

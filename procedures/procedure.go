@@ -93,6 +93,8 @@ type Tools struct {
 	Upstream func(project.Name) inherit.Upstream
 	// Archives gives the archives of one project, the same Store each time.
 	Archives func(project.Name) *archive.Store
+	// Ahead begins archive.Store.Ahead in the background; nil does nothing.
+	Ahead func(project.Name)
 	// Steps applies SLS files and Scripts executable steps.
 	Steps   sls.Runner
 	Scripts sls.Runner
@@ -286,15 +288,15 @@ type Env struct {
 	// Short is the lack of space when the archive was made, nil if there was none.
 	Short *project.Shortage
 
-	// archived: this deployment has made its archive.
-	archived bool
-	cfg      *stepCfg // of the steps that ran
-	wrote    stepOutputs
-	files    outfile.Series
-	waiting  *waiting.Run
-	roll     *fleet.Rollout
-	before   *py.Dict // cfg as it was at the beginning of the step that is running, or failed
-	running  running
+	// archived: this deployment has made its archive; first: there was nothing to archive.
+	archived, first bool
+	cfg             *stepCfg // of the steps that ran
+	wrote           stepOutputs
+	files           outfile.Series
+	waiting         *waiting.Run
+	roll            *fleet.Rollout
+	before          *py.Dict // cfg as it was at the beginning of the step that is running, or failed
+	running         running
 	// installing is when the steps began; paused is where the deployment goes on, until that step has begun.
 	installing time.Time
 	paused     *resume.Paused

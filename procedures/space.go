@@ -160,6 +160,9 @@ func (e *Env) FreeSpace(cause error) {
 // SyncWritten makes everything durable that the deployment wrote to the project's file system, by one syncfs(2). It returns the device number of
 // that file system.
 func (e *Env) SyncWritten() (covered uint64, err error) {
+	if e.first && e.Tools.Ahead != nil {
+		e.Tools.Ahead(e.Deployment.Project)
+	}
 	d, err := e.Tools.FS.OpenDir(e.Paths.Dir())
 	if err == nil {
 		if st, err := d.Lstat("."); err == nil {

@@ -1,4 +1,4 @@
-// Package early looks at the trees of a project before it is certain that an archive of them is made: while a push is still arriving. From before that look the
+// Package early looks at the trees of a project before it is certain that an archive of them is made: while a push is still arriving, or right after a deployment. From before that look the
 // kernel notes what changes, so that the archive looks again only at that (ADR 13).
 //
 // Invariant: a look that was taken is what a scan would find at that moment. Everything that can't be told is an answer of "no", and the caller scans.
@@ -9,6 +9,7 @@ import (
 	"errors"
 	"path"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,7 +37,7 @@ type Request struct {
 	Known func() *tree.Known
 }
 
-// Look is one look. It is used by one goroutine at a time.
+// Look is one look. Only Found may be called beside another method.
 type Look struct {
 	req   Request
 	stop  context.CancelFunc
@@ -45,6 +46,8 @@ type Look struct {
 	watch *changed.Watch
 	found *tree.Scanned
 	err   error
+	mu    sync.Mutex // held while found is used
+	taken bool
 }
 
 // Begin begins to look in the background. Take it, or drop it.
@@ -110,6 +113,9 @@ func (l *Look) Take(ctx context.Context, src vfs.Dir) (t *tree.Scanned, begun ti
 	}
 	defer l.stop()
 	defer l.watch.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.taken = true
 	if l.err != nil {
 		return nil, begun, l.err
 	}
@@ -119,6 +125,26 @@ func (l *Look) Take(ctx context.Context, src vfs.Dir) (t *tree.Scanned, begun ti
 	t, err = l.again(ctx, src)
 	return t, l.begun, err
 }
+
+// Found waits for the look, and returns a copy of what it found, as Scan would have at its beginning, which is the second result. It does not end the look. An
+// error means that it failed, was dropped or taken.
+func (l *Look) Found(ctx context.Context) (t *tree.Scanned, begun time.Time, err error) {
+	select {
+	case <-l.done:
+	case <-ctx.Done():
+		return nil, begun, ctx.Err()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil || l.taken {
+		return nil, begun, errors.Join(errTaken, l.err)
+	}
+	t = &tree.Scanned{Entries: slices.Clone(l.found.Entries), Vanished: l.found.Vanished, Cold: l.found.Cold}
+	return t, l.begun, nil
+}
+
+// errTaken is a look that somebody else used.
+var errTaken = errors.New("it was taken")
 
 // again looks again at what has changed.
 func (l *Look) again(ctx context.Context, src vfs.Dir) (*tree.Scanned, error) {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -208,6 +209,37 @@ func TestWhatIsNotTaken(t *testing.T) {
 	_, _, err := l.Take(ctx, open(t, dir))
 	require.True(t, err == nil || errors.Is(err, context.Canceled) || errors.Is(err, changed.ErrUnknown))
 	idle(t, n)
+}
+
+// What is found is copied, until the look is taken.
+func TestFound(t *testing.T) {
+	dir := world(t)
+	l := begin(dir, changed.New(1), time.Now)
+	a, begun, err := l.Found(context.Background())
+	if !told(t, err) {
+		l.Drop()
+		return
+	}
+	require.Equal(t, l.begun, begun)
+	want := slices.Clone(a.Entries)
+	for i := range a.Entries {
+		a.Entries[i].Path = "other"
+	}
+	b, _, err := l.Found(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, want, b.Entries)
+	c, _, err := l.Take(context.Background(), open(t, dir))
+	if told(t, err) {
+		require.Equal(t, want, c.Entries)
+	}
+	_, _, err = l.Found(context.Background())
+	require.ErrorIs(t, err, errTaken)
+	ctx, stop := context.WithCancel(context.Background())
+	stop()
+	l = begin(dir, changed.New(1), time.Now)
+	defer l.Drop()
+	_, _, err = l.Found(ctx)
+	require.True(t, err == nil || errors.Is(err, context.Canceled) || errors.Is(err, changed.ErrUnknown), "%v", err)
 }
 
 // idle waits until no watch is left of a notifier of one, where there can be any.

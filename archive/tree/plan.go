@@ -127,6 +127,16 @@ func NewPlan(entries []Entry, ref *Reference, spare *Manifest, begun time.Time) 
 	return p
 }
 
+// Recognize gives entries the version that another manifest recorded of them, where it proves them unchanged since. It must be newer than the reference.
+func Recognize(entries []Entry, m *Manifest) {
+	was, r := m.Walk(), &Reference{Manifest: m}
+	for i := range entries {
+		if w := r.match(&entries[i], was.At(entries[i].Path)); w != nil {
+			entries[i].Version, entries[i].Xattrs, entries[i].Sum = w.Version, w.Xattrs, w.Sum
+		}
+	}
+}
+
 // Nothing reports whether the spare tree is already what is archived.
 func (p *Plan) Nothing() bool {
 	return len(p.remove) == 0 && !slices.ContainsFunc(p.acts, func(a action) bool { return a != actKeep })

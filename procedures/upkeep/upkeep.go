@@ -127,6 +127,22 @@ func (s *Scheduler) Due(name project.Name) {
 			s.rest(ctx, name, d.more)
 			s.run(ctx, name)
 		}
+		s.Archives(name).DropAhead() // where it stopped before Compact
+	})
+}
+
+// Ahead begins to write the base of the next archive (archive.Store.Ahead), and returns immediately. Before Start and after Stop it does nothing.
+func (s *Scheduler) Ahead(name project.Name) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx == nil || s.ctx.Err() != nil {
+		return
+	}
+	ctx := s.ctx
+	s.done.Go(func() {
+		if err := s.Archives(name).Ahead(ctx); err != nil {
+			s.Log.Warn().Err(err).Str("project", name.String()).Msg("write the base of the next archive")
+		}
 	})
 }
 

@@ -117,6 +117,7 @@ type core struct {
 	archivesMu sync.Mutex
 	archives   map[project.Name]*archive.Store
 	looks      *changed.Notifier   // of looks at trees before their archives
+	looksAfter *changed.Notifier   // of looks after deployments
 	background *archive.Background // one archive of the machine is packed at a time
 	upkeep     *upkeep.Scheduler
 	watch      *watch.Watcher
@@ -145,7 +146,7 @@ func (c *core) makeTools(o options) {
 		Backups:  filepath.Join(c.state.Path(), "backups"), SaltDir: func() string { return c.state.SaltConfig("x", string(project.NewID())) }, Env: o.env,
 	})
 	c.tools = &procedures.Tools{
-		Root: c.root, State: c.state, Archives: c.archive, Steps: c.runner, Scripts: run.Script{}, Host: machine,
+		Root: c.root, State: c.state, Archives: c.archive, Ahead: func(n project.Name) { c.upkeep.Ahead(n) }, Steps: c.runner, Scripts: run.Script{}, Host: machine,
 		Others: map[string]sls.Runner{recipe.ToolAnsible: tool.Ansible{}, recipe.ToolPuppet: tool.Puppet{}, recipe.ToolFiles: &run.Builtin{Backups: filepath.Join(c.state.Path(), "backups")}},
 		Hooks:  &hooks.Runner{Exec: commander, State: c.state}, FS: vfs.OS{}, Exec: commander, Now: time.Now, Changes: changed.New(changed.Watches),
 		Grains: c.facts, FileRoots: o.cfg.FileRoots, CfgDir: o.cfg.CfgDir, Retention: func() project.Retention { return c.cfg.Load().Retention() },
@@ -191,7 +192,7 @@ func (c *core) makeBackground(o options) {
 // openCore locks the state and opens every room. Nothing is recovered yet. The caller closes it. It is long because it is one list of rooms, each of which
 // needs earlier ones.
 func openCore(ctx context.Context, o options) (c *core, err error) {
-	c = &core{build: Build(), root: layout.Root(o.cfg.Root), state: layout.State(o.cfg.StateDir), log: o.log, env: o.env, onEnd: o.onEnd, reached: o.reached, packAtOnce: o.packAtOnce(), lead: o.lead, archives: map[project.Name]*archive.Store{}, background: archive.NewBackground(), looks: changed.New(looks)}
+	c = &core{build: Build(), root: layout.Root(o.cfg.Root), state: layout.State(o.cfg.StateDir), log: o.log, env: o.env, onEnd: o.onEnd, reached: o.reached, packAtOnce: o.packAtOnce(), lead: o.lead, archives: map[project.Name]*archive.Store{}, background: archive.NewBackground(), looks: changed.New(looks), looksAfter: changed.New(looks)}
 	c.hubs = hubverbs.New(c.state)
 	if at := c.lead.Cluster(); at != nil {
 		c.hubs.Cluster = at
@@ -382,7 +383,7 @@ func (c *core) close() error {
 // closeTimeout is how long close waits for background work that can be interrupted safely.
 const closeTimeout = 5 * time.Second
 
-// looks is how many projects at a time are looked at before their archives.
+// looks is how many projects at a time are looked at before their archives, and how many after their deployments.
 const looks = 2
 
 // archive returns the archives of a project, the same Store each time.
@@ -391,7 +392,7 @@ func (c *core) archive(name project.Name) *archive.Store {
 	defer c.archivesMu.Unlock()
 	a := c.archives[name]
 	if a == nil {
-		a = archive.New(c.root.Project(string(name)), archive.Config{Background: c.background, Reserve: reserve(c.cfg.Load()), AtOnce: c.packAtOnce, Files: c.lead != nil, Looks: c.looks,
+		a = archive.New(c.root.Project(string(name)), archive.Config{Background: c.background, Reserve: reserve(c.cfg.Load()), AtOnce: c.packAtOnce, Files: c.lead != nil, Looks: c.looks, LooksAfter: c.looksAfter,
 			Begin: func() (func(), error) { return c.underway.Begin(name) }})
 		c.archives[name] = a
 	}
