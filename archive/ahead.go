@@ -44,33 +44,33 @@ func (s *Store) Ahead(ctx context.Context) error {
 
 // writeAhead packs the live trees as the next Make would if it came now, unless that can take most of them from an archive. That Make, at the latest, uses the result or drops it:
 // it waits for one that is being written, which takes no longer than writing it itself. A deployment that begins meanwhile therefore does not pause it.
-func (s *Store) writeAhead(all context.Context, deploying bool) error {
+func (s *Store) writeAhead(background context.Context, deploying bool) error {
 	s.ahead.mu.Lock()
 	defer s.ahead.mu.Unlock()
 	if s.gate.waiting() != nil && !deploying || s.ahead.asFolder {
 		return nil
 	}
 	if s.ahead.ready != nil {
-		s.lookNow(all)
+		s.lookNow(background)
 		return nil
 	}
-	ctx, stop := context.WithCancel(all)
+	ctx, stop := context.WithCancel(background)
 	defer stop()
 	s.ahead.stop.Store(&stop)
-	err := s.packAhead(all, ctx)
+	err := s.packAhead(background, ctx)
 	if ctx.Err() != nil || vfs.IsFull(err) || errors.Is(err, errNotAtOnce) {
 		return nil // the next Make does without
 	}
 	return err
 }
 
-func (s *Store) packAhead(all, ctx context.Context) error {
+func (s *Store) packAhead(background, ctx context.Context) error {
 	src, err := s.fs.OpenDir(s.project.Dir())
 	if err != nil {
 		return err
 	}
 	defer func() { _ = src.Close() }() // opened for reading
-	t, begun, err := s.lookAfter(all, ctx, src)
+	t, begun, err := s.lookAfter(background, ctx, src)
 	if err != nil {
 		return err
 	}
@@ -86,10 +86,14 @@ func (s *Store) packAhead(all, ctx context.Context) error {
 	if total := &s.cfg.Background.recent; n > recentEach || total.Load()+n > recentAll {
 		return nil
 	}
-	p := tree.NewPlan(t.Entries, s.reference(), nil, begun)
+	all, err := s.List()
+	if err != nil {
+		return err
+	}
+	p := tree.NewPlan(t.Entries, s.referenceIn(all), nil, begun)
 	m := &making{s: s, tmp: s.aheadPath()}
 	w := &compaction{s: s, ctx: ctx, front: true}
-	if inc, err := w.increment(m.pending(t.Entries), &tree.Manifest{Entries: t.Entries}); inc != nil || ctx.Err() != nil {
+	if inc, err := w.increment(all, m.pending(t.Entries), &tree.Manifest{Entries: t.Entries}); inc != nil || ctx.Err() != nil {
 		return err
 	}
 	if err := s.reaper.Remove(m.tmp); err != nil {

@@ -84,7 +84,7 @@ func (m *making) shared(ctx context.Context, entries []tree.Entry, r *ready) (*i
 	inc := r.increment(m.s, a, man)
 	var err error
 	if inc == nil {
-		inc, err = w.increment(a, man)
+		inc, err = w.increment(m.all, a, man)
 	}
 	if err == nil && inc != nil {
 		err = w.checkBase(inc.from)

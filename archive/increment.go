@@ -19,16 +19,12 @@ type increment struct {
 	move bool
 }
 
-// increment looks for a packed archive whose base can be shared: the newest that holds most of a. It returns nil if there is none, and then a
+// increment looks among all archives, newest first, for a packed one whose base can be shared: the newest that holds most of a. It returns nil if there is none, and then a
 // is packed whole. Entries that it finds equal get the checksum recorded there.
 //
 // Entries are equal when both manifests give them the same version and the same attributes, and the other archive has its entry from its
 // base: a version is one state of a live file, which both archives copied. A file with several names is always written.
-func (w *compaction) increment(a Archive, m *tree.Manifest) (*increment, error) {
-	all, err := w.s.List()
-	if err != nil {
-		return nil, err
-	}
+func (w *compaction) increment(all []Archive, a Archive, m *tree.Manifest) (*increment, error) {
 	for _, p := range all {
 		if p.Packed == nil || !p.Whole || p.ID == a.ID {
 			continue

@@ -59,9 +59,9 @@ func (s *Store) lookNow(ctx context.Context) *early.Look {
 	return s.look
 }
 
-// lookAfter returns the live trees as they are now, and when the look at them began, by lookNow if it can. all is when all work in the background ends, ctx this one.
-func (s *Store) lookAfter(all, ctx context.Context, src vfs.Dir) (t *tree.Scanned, begun time.Time, err error) {
-	if l := s.lookNow(all); l != nil {
+// lookAfter returns the live trees as they are now, and when the look at them began, by lookNow if it can. background is that of all work of the process, ctx of this one.
+func (s *Store) lookAfter(background, ctx context.Context, src vfs.Dir) (t *tree.Scanned, begun time.Time, err error) {
+	if l := s.lookNow(background); l != nil {
 		if t, begun, err = l.Found(ctx); err == nil || ctx.Err() != nil {
 			return t, begun, err
 		}

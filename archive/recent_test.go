@@ -112,10 +112,12 @@ func TestNewerPathsAreThoseOfItsOwnFiles(t *testing.T) {
 			return m
 		}
 		w := &compaction{s: s, ctx: context.Background(), front: true}
-		with, err := w.increment(next, entries())
+		all, err := s.List()
+		require.NoError(t, err)
+		with, err := w.increment(all, next, entries())
 		require.NoError(t, err)
 		s.recent.drop(&s.cfg.Background.recent, &s.cfg.Background.large)
-		without, err := w.increment(next, entries())
+		without, err := w.increment(all, next, entries())
 		require.NoError(t, err)
 		require.Equal(t, without.holds, with.holds)
 	}
