@@ -102,7 +102,11 @@ func (m *making) shared(ctx context.Context, entries []tree.Entry, r *ready) (*i
 // files back while it does so. Nothing is synced. The entries are changed. The error wraps errNotAtOnce if the archive must be a folder.
 func (m *making) packAtOnce(ctx context.Context, src vfs.Dir, entries []tree.Entry, p *tree.Plan, inc *increment) (*packed, error) {
 	s, a := m.s, m.pending(entries)
-	r := &packer{s: s, ctx: ctx, src: src, entries: entries, reader: tree.NewReader(src, entries, p), known: s.recent.large(), made: s.newLarge()}
+	coders, err := s.coders()
+	if err != nil {
+		return nil, err
+	}
+	r := &packer{s: s, ctx: ctx, src: src, entries: entries, reader: tree.NewReader(src, entries, p), known: s.recent.large(), made: s.newLarge(), coders: coders}
 	for _, t := range a.Trees {
 		base, err := inc.link(t, a.basePath(t))
 		if err != nil {
@@ -169,6 +173,7 @@ type packer struct {
 	reader  *tree.Reader
 	// known are large files of the archive before, made those of this one.
 	known, made *frames.Known
+	coders      *frames.Coders
 	// What was written.
 	files, bytes int64
 	head         []byte              // of the last usual entry
@@ -234,15 +239,13 @@ func (r *packer) tree(name, to string, inc *increment) (out PackedTree, err erro
 	})
 	sum := sha256.New()
 	file := &stickyWriter{w: io.MultiWriter(f, sum)}
-	z, err := frames.New(file, copied, r.known, r.s.cfg.Workers, size)
-	if err == nil {
-		out.Entries, err = r.write(all, z)
-		if cerr := z.Close(); err == nil {
-			err = cerr
-		}
-		if file.err != nil {
-			err = file.err // the cause, without the text that the layers added
-		}
+	z := frames.New(file, copied, r.known, r.coders, size)
+	out.Entries, err = r.write(all, z)
+	if cerr := z.Close(); err == nil {
+		err = cerr
+	}
+	if file.err != nil {
+		err = file.err // the cause, without the text that the layers added
 	}
 	_ = copied.CloseWithError(err) // never fails: io.Pipe
 	reading.Wait()

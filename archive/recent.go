@@ -29,6 +29,7 @@ type recent struct {
 	all     []recentManifest // newest last
 	entries int64
 	files   *frames.Known // the large files of the newest archive that was packed at once
+	coders  *frames.Coders
 }
 
 type recentManifest struct {
@@ -100,7 +101,7 @@ func (r *recent) drop(total, large *atomic.Int64) {
 	for _, x := range r.all {
 		r.count(x, -1, total)
 	}
-	r.all = nil
+	r.all, r.coders = nil, nil
 	r.replace(nil, large)
 }
 
@@ -126,6 +127,23 @@ func (r *recent) replace(k *frames.Known, total *atomic.Int64) {
 		return
 	}
 	r.files = k
+}
+
+// coders returns what compresses archives that are packed at once, the same until the project is idle.
+func (s *Store) coders() (*frames.Coders, error) {
+	if s.cfg.NoSpare {
+		return frames.NewCoders(s.cfg.Workers)
+	}
+	s.recent.mu.Lock()
+	defer s.recent.mu.Unlock()
+	if s.recent.coders == nil {
+		c, err := frames.NewCoders(s.cfg.Workers)
+		if err != nil {
+			return nil, err
+		}
+		s.recent.coders = c
+	}
+	return s.recent.coders, nil
 }
 
 // newLarge returns what the large files of an archive are added to.

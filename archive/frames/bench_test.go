@@ -18,8 +18,9 @@ func BenchmarkStream(b *testing.B) {
 		for _, known := range []bool{false, true} {
 			b.Run(fmt.Sprintf("size=%d/known=%v", size, known), func(b *testing.B) {
 				var k *Known
+				c := coders(b)
 				if known {
-					w, _ := New(io.Discard, nil, nil, 2, int64(size))
+					w := New(io.Discard, nil, nil, c, int64(size))
 					w.Content("a")
 					_, _ = w.Write(data)
 					_ = w.Close()
@@ -27,10 +28,7 @@ func BenchmarkStream(b *testing.B) {
 					w.Made(k)
 				}
 				for b.Loop() {
-					w, err := New(io.Discard, nil, k, 2, int64(size))
-					if err != nil {
-						b.Fatal(err)
-					}
+					w := New(io.Discard, nil, k, c, int64(size))
 					w.Content("a")
 					_, _ = w.Write(now)
 					if err := w.Close(); err != nil {

@@ -43,10 +43,10 @@ type Writer struct {
 	todo  chan *frame
 	queue chan *frame
 	work  sync.WaitGroup
-	enc   *zstd.Encoder
-	dec   *zstd.Decoder
-	err   error // of raw, or of the last write to out
-	mu    sync.Mutex
+	// coders are shared with other streams.
+	coders *Coders
+	err    error // of raw, or of the last write to out
+	mu     sync.Mutex
 }
 
 // frame is a part of a stream. done is nil if it was known. Nothing else has the buffers of one that is lent.
@@ -57,19 +57,27 @@ type frame struct {
 	lent     bool
 }
 
+// Coders compress and decompress for several streams, also at the same time: making them takes memory, and longer than a small stream.
+type Coders struct {
+	workers int
+	enc     *zstd.Encoder
+	dec     *zstd.Decoder
+}
+
+// NewCoders makes coders for as many frames at the same time as there are workers or processors. They hold nothing but memory.
+func NewCoders(workers int) (*Coders, error) {
+	c := &Coders{workers: max(1, min(workers, runtime.GOMAXPROCS(0)))}
+	var err, derr error
+	c.enc, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(block), zstd.WithEncoderConcurrency(c.workers))
+	c.dec, derr = zstd.NewReader(nil, zstd.WithDecoderConcurrency(c.workers), zstd.WithDecoderMaxMemory(2*block))
+	return c, errors.Join(err, derr)
+}
+
 // New returns a Writer to out. What was written goes to raw, too, uncompressed and in order, which may be nil. size is about how much will be
 // written. Close it.
-func New(out, raw io.Writer, known *Known, workers int, size int64) (*Writer, error) {
-	workers = max(1, min(workers, runtime.GOMAXPROCS(0), 1+int(size/part)))
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(block), zstd.WithEncoderConcurrency(workers))
-	if err != nil {
-		return nil, err
-	}
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(workers), zstd.WithDecoderMaxMemory(2*block))
-	if err != nil {
-		return nil, errors.Join(err, enc.Close())
-	}
-	w := &Writer{raw: raw, known: known, made: map[string][]*frame{}, todo: make(chan *frame), queue: make(chan *frame, 2*workers), enc: enc, dec: dec,
+func New(out, raw io.Writer, known *Known, coders *Coders, size int64) *Writer {
+	workers := min(coders.workers, 1+int(size/part))
+	w := &Writer{raw: raw, known: known, made: map[string][]*frame{}, todo: make(chan *frame), queue: make(chan *frame, 2*workers), coders: coders,
 		left: size, spare: make(chan []byte, 8*workers)}
 	for range workers {
 		w.work.Go(func() {
@@ -81,7 +89,7 @@ func New(out, raw io.Writer, known *Known, workers int, size int64) (*Writer, er
 		})
 	}
 	w.work.Go(func() { w.drain(out) })
-	return w, nil
+	return w
 }
 
 // compress compresses a frame, and compares the result with it. It returns the buffer into which it decompressed, for the next one.
@@ -92,8 +100,8 @@ func (w *Writer) compress(f *frame, again []byte) []byte {
 	} else {
 		zst = make([]byte, 0, len(f.raw)+slack)
 	}
-	f.zst = w.enc.EncodeAll(f.raw, zst)
-	again, err := w.dec.DecodeAll(f.zst, slices.Grow(again[:0], len(f.raw)))
+	f.zst = w.coders.enc.EncodeAll(f.raw, zst)
+	again, err := w.coders.dec.DecodeAll(f.zst, slices.Grow(again[:0], len(f.raw)))
 	if err == nil && !bytes.Equal(again, f.raw) {
 		err = ErrNotSame
 	}
@@ -237,8 +245,6 @@ func (w *Writer) Close() error {
 	close(w.todo)
 	close(w.queue)
 	w.work.Wait()
-	w.dec.Close()
-	w.fail(w.enc.Close())
 	return w.failed()
 }
 

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -21,8 +24,7 @@ type item struct {
 func write(t *testing.T, known *Known, limit int64, items ...item) (size int, made *Known) {
 	t.Helper()
 	var out, raw, want bytes.Buffer
-	w, err := New(&out, &raw, known, 4, 8<<20)
-	require.NoError(t, err)
+	w := New(&out, &raw, known, coders(t), 8<<20)
 	for _, i := range items {
 		if i.name != "" {
 			w.Content(i.name)
@@ -43,6 +45,45 @@ func write(t *testing.T, known *Known, limit int64, items ...item) (size int, ma
 	made = NewKnown(limit)
 	w.Made(made)
 	return out.Len(), made
+}
+
+func coders(t testing.TB) *Coders {
+	t.Helper()
+	c, err := NewCoders(4)
+	require.NoError(t, err)
+	return c
+}
+
+// Streams share coders, at the same time and after one that failed.
+func TestSharedCoders(t *testing.T) {
+	c := coders(t)
+	r := rand.New(rand.NewPCG(9, 10))
+	bad := New(failing{errors.New("bad")}, nil, nil, c, 1<<20)
+	_, _ = bad.Write(bytesOf(r, 3<<20))
+	require.Error(t, bad.Close())
+	var all sync.WaitGroup
+	for range 4 {
+		data := bytesOf(r, 3<<20)
+		var out bytes.Buffer
+		w := New(&out, nil, nil, c, int64(len(data)))
+		all.Go(func() {
+			for p := range slices.Chunk(data, 100_000) {
+				if _, err := w.Write(p); !assert.NoError(t, err) {
+					return
+				}
+			}
+			assert.NoError(t, w.Close())
+			z, err := zstd.NewReader(&out)
+			if !assert.NoError(t, err) {
+				return
+			}
+			defer z.Close()
+			got, err := io.ReadAll(z)
+			assert.NoError(t, err)
+			assert.True(t, bytes.Equal(data, got))
+		})
+	}
+	all.Wait()
 }
 
 func bytesOf(r *rand.Rand, n int) []byte {
@@ -134,11 +175,10 @@ func TestErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, raw := to()
-			w, err := New(out, raw, nil, 2, 1)
-			require.NoError(t, err)
+			w := New(out, raw, nil, coders(t), 1)
 			for range 40 {
 				w.Content("a")
-				if _, err = w.Write(bytesOf(r, 300_000)); err != nil {
+				if _, err := w.Write(bytesOf(r, 300_000)); err != nil {
 					break
 				}
 			}
