@@ -239,6 +239,8 @@ func (l *lab) sayPhases(name string) error {
 			case phase == procedures.NameArchive:
 				phase += ", publish what was pushed"
 			}
+		case journal.Ready:
+			phase = "sync before the branch moves"
 		case journal.Committing:
 			phase = "move the branch"
 		case journal.Ended:

@@ -8,8 +8,10 @@ import (
 	"corpus-git/fleet"
 	"corpus-git/internal/db"
 	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
 	"corpus-git/pipeline/journal"
 	"corpus-git/pipeline/staged"
+	"corpus-git/pipeline/texts"
 	"corpus-git/procedures"
 	"corpus-git/project"
 )
@@ -25,18 +27,25 @@ func (dep *deployment) commit(ctx context.Context) {
 	verdict := dep.stageVerdict()
 	changes, err := dep.changes(ctx)
 	var moves staged.Refs
+	var fresh bool
 	if err == nil {
-		moves, err = dep.stageMoves(ctx, changes)
+		moves, fresh, err = dep.stageMoves(ctx, changes)
+	}
+	if err == nil && fresh {
+		err = dep.ready(changes)
 	}
 	_ = verdict()
 	var covered uint64
 	if err == nil {
 		// The files that steps wrote are in the page cache: it must be durable before the branch moves. The new values of refs, the
-		// verdict, and the names of the archive and of what was pushed, are made durable with it.
+		// verdict, the names of the archive and of what was pushed, and the journal's Ready are made durable with it.
 		covered, err = dep.env.SyncWritten()
 	}
 	if err == nil {
 		err = errors.Join(dep.settleNames(covered), moves.Sync(covered))
+	}
+	if err == nil && fresh {
+		err = dep.journal.SyncBut(covered)
 	}
 	if err == nil {
 		err = dep.enter(journal.Entry{Kind: journal.Committing, Changes: changes})
@@ -113,19 +122,36 @@ func (dep *deployment) changes(ctx context.Context) ([]journal.RefChange, error)
 	return out, nil
 }
 
-// stageMoves locks and writes the changes of refs that are to be made.
-func (dep *deployment) stageMoves(ctx context.Context, changes []journal.RefChange) (staged.Refs, error) {
+// stageMoves locks and writes the changes of refs that are to be made. fresh reports that none has been made yet: then it shows in the refs whether
+// they have moved, which nobody else can do before the locks are released.
+func (dep *deployment) stageMoves(ctx context.Context, changes []journal.RefChange) (moves staged.Refs, fresh bool, err error) {
 	var list []journal.RefChange
 	for _, c := range changes {
-		cur, err := dep.p.cfg.Repository(dep.rec.Project, c.Repo).Get(ctx, c.Change.Ref)
+		at, err := dep.p.isAt(ctx, dep.rec.Project, c)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		if cur != c.Change.New {
+		if !at {
 			list = append(list, c)
 		}
 	}
-	return dep.stage(ctx, list)
+	moves, err = dep.stage(ctx, list)
+	return moves, len(list) > 0 && len(list) == len(changes), err
+}
+
+// isAt reports whether a ref has the value that a change gives it.
+func (p *Pipeline) isAt(ctx context.Context, name project.Name, c journal.RefChange) (bool, error) {
+	cur, err := p.cfg.Repository(name, c.Repo).Get(ctx, c.Change.Ref)
+	return cur == c.Change.New, err
+}
+
+// ready records that everything ran, and which refs are about to move. Syncing is left to commit.
+func (dep *deployment) ready(changes []journal.RefChange) error {
+	err := dep.journal.Write(journal.Entry{Kind: journal.Ready, Time: dep.p.cfg.Now(), Deployment: dep.rec.ID, Changes: changes})
+	if err != nil {
+		return fault.New(fault.Internal, "journal", "%w", err)
+	}
+	return nil
 }
 
 // move is apply for staged changes.
@@ -163,6 +189,41 @@ func (dep *deployment) apply(ctx context.Context, changes []journal.RefChange) e
 	return nil
 }
 
+// decide adds a Committing to a journal that ends with a Ready, if a ref has moved since. What the refs have moved to is durable then, but not yet that they have moved.
+func (p *Pipeline) decide(ctx context.Context, name project.Name, j *journal.Journal, entries []journal.Entry) ([]journal.Entry, error) {
+	last := entries[len(entries)-1]
+	if last.Kind != journal.Ready {
+		return entries, nil
+	}
+	for _, c := range last.Changes {
+		moved, err := p.isAt(ctx, name, c)
+		if err != nil {
+			return nil, err
+		}
+		if moved {
+			e := journal.Entry{Kind: journal.Committing, Time: p.cfg.Now(), Deployment: last.Deployment, Changes: last.Changes}
+			return append(entries, e), j.Append(e)
+		}
+	}
+	return entries, nil
+}
+
+// resumeCommit moves the branch of a deployment that was committing.
+func (dep *deployment) resumeCommit(ctx context.Context, changes []journal.RefChange) {
+	dep.log.Append(event.Event{Kind: event.Note, Text: "the server stopped while moving the branch; all steps had succeeded, so the branch is moved now"})
+	err := dep.apply(ctx, changes)
+	if err == nil {
+		_, err = dep.env.SyncWritten() // what moved before the crash may not be durable
+	}
+	if err != nil {
+		dep.res.State, dep.res.Reason = project.Failed, "the branch could not be moved: "+texts.Short(err)
+		dep.res.Hint = "the new tree is live; push the same commit again"
+	} else {
+		dep.res.State, dep.res.Kind, dep.res.Code, dep.res.Pillar = project.Live, "", dep.rec.Code, dep.rec.Pillar
+	}
+	dep.end()
+}
+
 // revert undoes what apply moved before it failed: the old tree is restored.
 func (dep *deployment) revert(ctx context.Context, changes []journal.RefChange) error {
 	var errs []error
@@ -183,7 +244,7 @@ func (dep *deployment) end() {
 	dep.res.End(dep.p.cfg.Now())
 	dep.hide(&dep.res)
 	dep.p.known.Project(dep.rec.Project).Remember(dep.rec.ID+" outputs", dep.env.SecretOutputs())
-	// For a deployment that went live the journal says so already: Committing is durable, and the refs have moved.
+	// For a deployment that went live the journal says so already: Ready or Committing is durable, and that the refs have moved.
 	dep.soon = dep.res.State == project.Live && !dep.reopened
 	if err := dep.enter(journal.Entry{Kind: journal.Ended, Result: &dep.res}); err != nil {
 		dep.p.cfg.Logger.Error().Err(err).Str("deployment", string(dep.env.Deployment.ID)).Msg("journal")

@@ -16,5 +16,6 @@
 // and open records, and a deployment that finds its project's journal open ends the open deployment first.
 //
 // After a crash: a deployment that was accepted and not yet committing is rolled back, or, if it waited for signals and nothing has changed
-// since, continued; one that was committing retries the compare-and-swap; one that ended is final; pins without a journal are removed. A second recovery changes nothing.
+// since, continued; one that was committing, or ready and one of its refs has moved, retries the compare-and-swap; one that ended is final; pins without a journal are removed.
+// A second recovery changes nothing.
 package pipeline

@@ -305,6 +305,9 @@ func (p *Pipeline) takeUp(ctx context.Context, name project.Name) (u *Unfinished
 		p.SweepPins(ctx, name)
 		return nil, nil
 	}
+	if entries, err = p.decide(ctx, name, j, entries); err != nil {
+		return nil, err
+	}
 	last, facts := entries[len(entries)-1], *entries[0].Facts
 	if last.Kind == journal.Ended {
 		rec, err := p.records.Get(ctx, facts.ID)
@@ -453,18 +456,6 @@ func (dep *deployment) pinAgain(ctx context.Context) {
 
 // recoverySteps limits the duration of steps that a recovery applies while a command waits for it.
 const recoverySteps = 30 * time.Second
-
-// resumeCommit moves the branch of a deployment that was committing.
-func (dep *deployment) resumeCommit(ctx context.Context, changes []journal.RefChange) {
-	dep.log.Append(event.Event{Kind: event.Note, Text: "the server stopped while moving the branch; all steps had succeeded, so the branch is moved now"})
-	if err := dep.apply(ctx, changes); err != nil {
-		dep.res.State, dep.res.Reason = project.Failed, "the branch could not be moved: "+texts.Short(err)
-		dep.res.Hint = "the new tree is live; push the same commit again"
-	} else {
-		dep.res.State, dep.res.Kind, dep.res.Code, dep.res.Pillar = project.Live, "", dep.rec.Code, dep.rec.Pillar
-	}
-	dep.end()
-}
 
 // prepareRecovery builds the environment for what recovery runs; its configuration is that of the commits that are, or will be, live. If that
 // can't be read, the error says why, and the environment has no configuration; it is nil if it can't be built at all.

@@ -25,6 +25,8 @@ func Place(entries []Entry) string {
 	switch {
 	case last.Kind == Begin:
 		return "in " + last.Procedure
+	case last.Kind == Ready:
+		return "before the branch moved"
 	case last.Kind == Waiting && last.Paused != nil:
 		return "while " + last.Paused.Step + " waited for " + last.Paused.Wait
 	}

@@ -43,7 +43,10 @@ const (
 	Failing Kind = "failing"
 	// RollingBack means that the archived tree is about to be restored.
 	RollingBack Kind = "rolling-back"
-	// Committing means that everything ran, and the branch is about to move.
+	// Ready means that everything ran, and names the refs that move once all of it is durable. The entry becomes durable with it. So if it is the last
+	// one, the deployment goes live if one of the refs has moved, and otherwise may be incomplete.
+	Ready Kind = "ready"
+	// Committing means that everything ran and is durable, and the branch is about to move.
 	Committing Kind = "committing"
 	// Ended means that the result is final.
 	Ended Kind = "ended"
@@ -64,7 +67,7 @@ type Entry struct {
 	Archive string `json:"archive,omitempty"`
 	// Keep is true if a failure stays in place.
 	Keep bool `json:"keep,omitempty"`
-	// Changes are the refs that Committing moves.
+	// Changes are the refs that Committing moves, after a Ready one with the same.
 	Changes []RefChange `json:"changes,omitempty"`
 	// Result is the result in an Ended entry, and what is known of a Failing one.
 	Result *project.Result `json:"result,omitempty"`
@@ -80,8 +83,8 @@ type RefChange struct {
 
 // Journal is the append-only record of one project's deployments: one line each, a CRC-32C in hexadecimal, a space, JSON. An entry is
 // durable when Append returns, except for a Begin that recovery does not depend on: that of the archive, which only reads, and each one
-// after the first that changes the tree. The next entry makes it durable too. Write leaves syncing to Sync: for an Accepted, on which
-// nothing depends before the tree is changed, and an Ended. Incomplete entries that were not durable are skipped when the journal is
+// after the first that changes the tree; and a Committing after a Ready. The next entry makes it durable too. Write leaves syncing to Sync: for an Accepted,
+// on which nothing depends before the tree is changed, a Ready, and an Ended. Incomplete entries that were not durable are skipped when the journal is
 // opened; any other damage is an error, because guessing could lose a tree. Each line names the deciding entry before it, which tells the
 // two cases apart. Not safe for concurrent use: the project's lock guards it.
 type Journal struct {
@@ -100,16 +103,17 @@ type tail struct {
 	durable string     // the checksum of the last deciding entry
 	id      project.ID // whose entry came last
 	changed bool       // its deployment has begun to change the tree
+	ready   bool       // it is a Ready one
 }
 
 // next returns the tail after one more entry. decides reports whether a recovery depends on it: then it must be durable before what it
 // announces begins.
 func (t tail) next(e Entry, sum string) (_ tail, decides bool) {
-	changes := ChangesTree(e)
-	if e.Kind == Begin && (!changes || t.changed && t.id == e.Deployment) {
+	changes, same := ChangesTree(e), t.id == e.Deployment
+	if e.Kind == Begin && (!changes || t.changed && same) || e.Kind == Committing && t.ready && same {
 		return t, false
 	}
-	return tail{durable: sum, id: e.Deployment, changed: changes || (t.changed && e.Kind != Accepted)}, true
+	return tail{durable: sum, id: e.Deployment, changed: changes || (t.changed && e.Kind != Accepted), ready: e.Kind == Ready}, true
 }
 
 // ChangesTree reports whether an entry announces a procedure that changes what is live.

@@ -96,6 +96,9 @@ func TestJournalAfterAPowerCut(t *testing.T) {
 		"failed after the move":   {{Kind: Committing, Deployment: id}, {Kind: Failing, Deployment: id, Keep: true}},
 		"while it is rolled back": {{Kind: Failing, Deployment: id}, {Kind: RollingBack, Deployment: id}, begin("rollback"), begin("fixperms")},
 		"ended":                   {{Kind: Committing, Deployment: id}, {Kind: Ended, Deployment: id}},
+		"ready":                   {{Kind: Ready, Deployment: id}},
+		"ready, ended":            {{Kind: Ready, Deployment: id}, {Kind: Committing, Deployment: id}, {Kind: Ended, Deployment: id}},
+		"ready, failed":           {{Kind: Ready, Deployment: id}, {Kind: Committing, Deployment: id}, {Kind: Failing, Deployment: id}, {Kind: RollingBack, Deployment: id}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "app.journal")
@@ -109,6 +112,9 @@ func TestJournalAfterAPowerCut(t *testing.T) {
 			require.Len(t, lines, len(entries))
 			decides := func(i int) bool {
 				e := entries[i]
+				if e.Kind == Committing && entries[i-1].Kind == Ready {
+					return false
+				}
 				return e.Kind != Begin || e.Procedure == "sync"
 			}
 			for from := range lines {
