@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 
 	"corpus-git/internal/event"
@@ -356,7 +357,14 @@ func (dep *deployment) settleNames(covered uint64, more ...func() error) error {
 	if len(more) == 0 {
 		return nil
 	}
-	err := staged.Together(more...)()
+	var err error
+	if covered == 0 {
+		err = staged.Together(more...)()
+	} else { // hardly anything is left to do: beginning it all beside each other would take longer
+		for _, sync := range more {
+			err = errors.Join(err, sync())
+		}
+	}
 	if err != nil {
 		return fault.New(fault.Internal, "make the archive and the pushed objects durable", "%w", err)
 	}
