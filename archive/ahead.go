@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -34,12 +35,18 @@ type ready struct {
 func (s *Store) aheadPath() string { return filepath.Join(s.dir(), nextFiles) }
 
 // Ahead writes the base of the next archive while a first deployment ends, whose trees will not change any more: what the disk still has to write leaves the processor idle. ctx
-// ends it. The error is only to be logged.
+// ends it. It does nothing while another project has the slot for background work: Prepare comes later. The error is only to be logged.
 func (s *Store) Ahead(ctx context.Context) error {
 	if s.cfg.NoSpare {
 		return nil
 	}
-	return s.writeAhead(ctx, true)
+	select {
+	case s.cfg.Background.slot <- struct{}{}:
+		defer func() { <-s.cfg.Background.slot }()
+		return s.writeAhead(ctx, true)
+	default:
+		return nil
+	}
 }
 
 // writeAhead packs the live trees as the next Make would if it came now, unless that can take most of them from an archive. That Make, at the latest, uses the result or drops it:
@@ -110,6 +117,9 @@ func (s *Store) packAhead(background, ctx context.Context) error {
 	if err == nil {
 		out, err = m.packAtOnce(ctx, src, t.Entries, p, nil)
 	}
+	if err == nil {
+		err = s.syncFiles(m.pending(out.entries))
+	}
 	if err != nil {
 		err = errors.Join(err, s.reaper.Remove(m.tmp))
 		over()
@@ -122,6 +132,20 @@ func (s *Store) packAhead(background, ctx context.Context) error {
 	s.cfg.Background.recent.Add(int64(len(r.m.Entries)))
 	s.recent.keepLarge(out.large, &s.cfg.Background.large)
 	s.ahead.ready = r
+	return nil
+}
+
+// syncFiles makes the content of packed trees durable: a failure later, before the archive that takes them is synced, could be reported to somebody else.
+func (s *Store) syncFiles(a Archive) error {
+	for _, t := range a.Trees {
+		f, err := s.fs.OpenFile(a.packedPath(t), os.O_RDONLY, 0)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
