@@ -29,7 +29,7 @@ type cutter struct {
 	mu    sync.Mutex
 	calls int
 	at    map[int]bool // at which calls
-	// entry is the kind of the journal's entry that was just written, synced that it is durable.
+	// entry is the kind of the journal's entry that was just written, synced that it is durable, or that a ref has moved since.
 	entry  journal.Kind
 	synced bool
 	cuts   []powerCut
@@ -56,6 +56,12 @@ func (c *cutter) decide(call trap.Call) syscall.Errno {
 			}
 		}
 		c.synced = call.Name == "fsync" || call.Name == "fdatasync"
+	}
+	switch c.entry {
+	case journal.Ready:
+		c.synced = call.Name == "syncfs"
+	case journal.Committing:
+		c.synced = c.synced || strings.HasSuffix(call.Path, "/refs/heads/master") && call.Name != "openat" // has moved, has moved durably
 	}
 	return 0
 }
