@@ -89,7 +89,7 @@ func (s *Scheduler) Start() {
 						return
 					}
 				}
-				s.Due(name)
+				s.schedule(name, false)
 			}
 			told()
 			select {
@@ -101,9 +101,12 @@ func (s *Scheduler) Start() {
 	})
 }
 
-// Due schedules the maintenance of a project's archives and returns immediately. Before Start and after Stop it does nothing: the next
+// Due schedules the maintenance of a project's archives after a deployment, and returns immediately. Before Start and after Stop it does nothing: the next
 // start schedules all.
-func (s *Scheduler) Due(name project.Name) {
+func (s *Scheduler) Due(name project.Name) { s.schedule(name, true) }
+
+// schedule is Due; deployed reports whether there was a deployment, which another one may follow soon.
+func (s *Scheduler) schedule(name project.Name, deployed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx == nil || s.ctx.Err() != nil {
@@ -112,9 +115,11 @@ func (s *Scheduler) Due(name project.Name) {
 	s.Reached("upkeep due " + name.String())
 	if d := s.all[name]; d != nil {
 		d.again = true
-		select {
-		case d.more <- struct{}{}:
-		default:
+		if deployed {
+			select {
+			case d.more <- struct{}{}:
+			default:
+			}
 		}
 		return
 	}
@@ -123,7 +128,10 @@ func (s *Scheduler) Due(name project.Name) {
 	ctx := s.ctx
 	s.done.Go(func() {
 		for again := true; again; again = s.again(name) {
-			s.prepare(ctx, name)
+			if deployed {
+				s.prepare(ctx, name)
+			}
+			deployed = false // rest learns of each further one
 			s.rest(ctx, name, d.more)
 			s.run(ctx, name)
 		}
