@@ -158,10 +158,10 @@ func (s *Store) aheadFor(ctx context.Context) (r *ready, done func()) {
 		}
 	})()
 	s.ahead.mu.Lock()
-	return s.ahead.ready, func() {
+	return s.ahead.ready, sync.OnceFunc(func() {
 		defer s.ahead.mu.Unlock()
 		_ = s.dropAhead() // Sweep removes it
-	}
+	})
 }
 
 // DropAhead removes a base that was written ahead: no deployment is expected soon.

@@ -78,10 +78,10 @@ func (m *making) pending(entries []tree.Entry) Archive {
 }
 
 // shared returns what of these entries need not be written: it is in what was written ahead, or in an earlier archive. nil is nothing.
-func (m *making) shared(ctx context.Context, entries []tree.Entry, r *ready) (*increment, error) {
+func (m *making) shared(ctx context.Context, entries []tree.Entry) (*increment, error) {
 	w := &compaction{s: m.s, ctx: ctx, front: true}
 	a, man := m.pending(entries), &tree.Manifest{Entries: entries}
-	inc := r.increment(m.s, a, man)
+	inc := m.ahead.increment(m.s, a, man)
 	var err error
 	if inc == nil {
 		inc, err = w.increment(m.all, a, man)

@@ -190,6 +190,9 @@ type making struct {
 	snap *tree.Snapshot
 	// rewrite reports that the manifest may be written over that of the tree which the archive is built from: after a power failure that tree is none, or still what either describes.
 	rewrite bool
+	// ahead is a base that was written ahead, until drop is called, which may be called again.
+	ahead *ready
+	drop  func()
 	// dev is the file system that build synced.
 	dev uint64
 }
@@ -204,8 +207,7 @@ func (m *making) build(ctx context.Context) error {
 	defer func() { _ = src.Close() }()
 	var ref *tree.Reference
 	var from base
-	var taken, release, dropped func()
-	var written *ready
+	var taken, release func()
 	var loading sync.WaitGroup
 	loading.Go(func() {
 		if m.all, m.listed = s.List(); m.listed == nil {
@@ -213,14 +215,14 @@ func (m *making) build(ctx context.Context) error {
 		}
 	})
 	loading.Go(func() { from, taken, release = s.lockBase() })
-	loading.Go(func() { written, dropped = s.aheadFor(ctx) })
+	loading.Go(func() { m.ahead, m.drop = s.aheadFor(ctx) })
 	if m.req.Begin != nil {
 		m.req.Begin()
 	}
 	t, begun, err := m.scan(ctx, src)
 	loading.Wait()
 	defer release()
-	defer dropped()
+	defer m.drop()
 	if err != nil {
 		return err
 	}
@@ -231,7 +233,7 @@ func (m *making) build(ctx context.Context) error {
 		return err
 	}
 	if m.packsAtOnce(t.Entries, p, here.Dev) {
-		if err = m.files(ctx, src, t, p, written); !errors.Is(err, errNotAtOnce) {
+		if err = m.files(ctx, src, t, p); !errors.Is(err, errNotAtOnce) {
 			return err
 		}
 		if err := s.reaper.Remove(m.tmp); err != nil {
@@ -246,10 +248,10 @@ func (m *making) build(ctx context.Context) error {
 }
 
 // files makes an archive whose trees are files. The entries of the scan are changed.
-func (m *making) files(ctx context.Context, src vfs.Dir, t *tree.Scanned, p *tree.Plan, written *ready) error {
+func (m *making) files(ctx context.Context, src vfs.Dir, t *tree.Scanned, p *tree.Plan) error {
 	s := m.s
 	z := count(t.Entries)
-	written.recognize(t.Entries)
+	m.ahead.recognize(t.Entries)
 	if err := m.filesRoom(t); err != nil {
 		if s.cfg.Files {
 			return err
@@ -265,7 +267,7 @@ func (m *making) files(ctx context.Context, src vfs.Dir, t *tree.Scanned, p *tre
 	for i := range t.Entries {
 		t.Entries[i].Copy, t.Entries[i].Flags = tree.Ident{}, 0 // those of a copy in the spare tree
 	}
-	inc, err := m.shared(ctx, t.Entries, written)
+	inc, err := m.shared(ctx, t.Entries)
 	if err != nil {
 		return err
 	}
@@ -273,6 +275,7 @@ func (m *making) files(ctx context.Context, src vfs.Dir, t *tree.Scanned, p *tre
 	if err != nil {
 		return err
 	}
+	m.drop() // its manifest takes the memory that this one is kept in
 	if m.req.Progress != nil {
 		m.req.Progress(tree.Progress{Files: out.written, TotalFiles: out.written, Bytes: out.bytes, TotalBytes: out.bytes})
 	}
