@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -50,11 +51,18 @@ func (s *Store) Ahead(ctx context.Context) error {
 }
 
 // writeAhead packs the live trees as the next Make would if it came now, unless that can take most of them from an archive. That Make, at the latest, uses the result or drops it:
-// it waits for one that is being written, which takes no longer than writing it itself. A deployment that begins meanwhile therefore does not pause it.
+// it waits for one that is being written, which takes no longer than writing it itself. A deployment that begins meanwhile therefore does not pause it. Nothing is written while as many
+// other projects are deployed as there are processors.
 func (s *Store) writeAhead(background context.Context, deploying bool) error {
 	s.ahead.mu.Lock()
 	defer s.ahead.mu.Unlock()
-	if s.gate.waiting() != nil && !deploying || s.ahead.asFolder {
+	others := s.cfg.Background.paused.Load()
+	if deploying {
+		others--
+	} else if s.gate.waiting() != nil {
+		return nil
+	}
+	if s.ahead.asFolder || others >= int64(runtime.GOMAXPROCS(0)) {
 		return nil
 	}
 	if s.ahead.ready != nil {

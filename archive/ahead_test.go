@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"corpus-git/archive"
 	"corpus-git/archive/tree"
 	"corpus-git/internal/vfs/changed"
+	"corpus-git/layout"
 )
 
 // firstDeployment is a site whose first deployment has just made its archive, of nothing, and written 60 files.
@@ -135,6 +137,32 @@ func TestABaseWrittenAheadIsDropped(t *testing.T) {
 			require.True(t, p.Exact(), "%v", p.Differences)
 		})
 	}
+}
+
+// While many projects are deployed, their archives have the processors.
+func TestNoBaseWhileManyAreDeployed(t *testing.T) {
+	s := firstDeployment(t)
+	b := archive.NewBackground()
+	s.use(archive.Config{Reserve: noReserve, AtOnce: 1, Background: b})
+	var resume []func()
+	for i := range runtime.GOMAXPROCS(0) {
+		other := archive.New(layout.Root(t.TempDir()).Project(fmt.Sprint("other", i)), archive.Config{Background: b})
+		resume = append(resume, other.Pause(), other.Pause())
+	}
+	s.prepare()
+	require.NoFileExists(t, s.aheadFile())
+	resume[0]()
+	s.prepare()
+	require.NoFileExists(t, s.aheadFile(), "the other is still paused")
+	resume[1]()
+	s.prepare()
+	require.FileExists(t, s.aheadFile())
+	s.s.DropAhead()
+	own := s.s.Pause()
+	require.NoError(t, s.s.Ahead(context.Background()))
+	require.FileExists(t, s.aheadFile(), "it does not count itself")
+	own()
+	s.s.DropAhead()
 }
 
 // A push arrives while the base is written: its archive waits for that and takes it, or is made without; an end of the writing's context leaves nothing.

@@ -11,6 +11,7 @@ type Background struct {
 	slot   chan struct{}
 	recent atomic.Int64 // how many entries of manifests the stores keep in memory
 	large  atomic.Int64 // how many bytes of large files
+	paused atomic.Int64 // how many stores are paused
 }
 
 // NewBackground creates a slot.
@@ -31,6 +32,7 @@ func (s *Store) Pause() (resume func()) {
 	g.mu.Lock()
 	if g.shut == 0 {
 		g.open = make(chan struct{})
+		s.cfg.Background.paused.Add(1)
 	}
 	g.shut++
 	g.mu.Unlock()
@@ -43,6 +45,7 @@ func (s *Store) Pause() (resume func()) {
 		defer g.mu.Unlock()
 		if g.shut--; g.shut == 0 {
 			close(g.open)
+			s.cfg.Background.paused.Add(-1)
 		}
 	})
 }
