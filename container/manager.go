@@ -86,7 +86,8 @@ func (m Manager) Create(ctx context.Context, c Container) (Container, error) {
 	if err != nil {
 		return c, err
 	}
-	if begun, err := m.Store.Get(c.Name); err == nil && !begun.Ready {
+	begun, unknown := m.Store.Get(c.Name)
+	if unknown == nil && !begun.Ready {
 		if other := begun.Differences(c); len(other) > 0 {
 			return c, fault.New(fault.Refused, "", "the creation of %s was interrupted, and had other settings: %s", c.Name, strings.Join(other, ", ")).
 				WithHint("repeat them to continue it, or begin again after  corpus-git container destroy %s --yes", c.Name)

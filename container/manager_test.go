@@ -175,6 +175,22 @@ func TestCreateContinues(t *testing.T) {
 	require.Error(t, err, "nothing is recorded where a tool is missing")
 }
 
+// A machine that exists is recorded without a network; one that could not be reached leaves nothing.
+func TestCreateOfAMachine(t *testing.T) {
+	m, d := newManager(t)
+	m.Drivers["full"] = fullMachine{d}
+	_, err := m.Create(t.Context(), Container{Name: "db", Driver: "full", Target: "root@host"})
+	require.Equal(t, fault.Busy, fault.KindOf(err), "%v", err)
+	require.NotContains(t, err.Error(), "there is no container")
+	_, err = m.Store.Get("db")
+	require.Error(t, err)
+	c, err := m.Create(t.Context(), Container{Name: "db", Driver: "fake", Target: "root@host"})
+	require.NoError(t, err)
+	require.True(t, c.Ready)
+	require.Empty(t, d.up)
+	require.Equal(t, "create start", strings.Join(d.done, " "))
+}
+
 // A machine whose network cannot be made, or that has no room, is told so, and has nothing of the container.
 func TestCreateLeavesNothing(t *testing.T) {
 	m, d := newManager(t)
