@@ -168,7 +168,7 @@ func (s *Store) aheadFor(ctx context.Context) (r *ready, done func()) {
 	s.ahead.mu.Lock()
 	return s.ahead.ready, sync.OnceFunc(func() {
 		defer s.ahead.mu.Unlock()
-		_ = s.dropAhead() // Sweep removes it
+		s.dropAhead()
 	})
 }
 
@@ -176,20 +176,20 @@ func (s *Store) aheadFor(ctx context.Context) (r *ready, done func()) {
 func (s *Store) DropAhead() {
 	s.ahead.mu.Lock()
 	defer s.ahead.mu.Unlock()
-	_ = s.dropAhead() // Sweep removes it
+	s.dropAhead()
 }
 
-// dropAhead removes the base that was written ahead. The caller holds ahead.mu.
-func (s *Store) dropAhead() error {
+// dropAhead is DropAhead of a caller that holds ahead.mu.
+func (s *Store) dropAhead() {
 	r := s.ahead.ready
 	if r == nil {
-		return nil
+		return
 	}
 	s.ahead.ready = nil
 	s.cfg.Background.recent.Add(-int64(len(r.m.Entries)))
-	err := vfs.RemoveAll(s.fs, r.of.Path)
-	r.over()
-	return err
+	if vfs.RemoveAll(s.fs, r.of.Path) == nil { // otherwise it is left to the next start
+		r.over()
+	}
 }
 
 // increment is that of an archive whose base this is, nil if too much has changed since.
