@@ -3,11 +3,9 @@ package archive
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"syscall"
 
 	"corpus-git/archive/tree"
@@ -19,9 +17,9 @@ const nextFiles = tmpPrefix + "next-files"
 
 // ahead is the base that was written for the next archive (ADR 4), known in memory only. mu is held while it is written or used.
 type ahead struct {
-	mu    sync.Mutex
-	ready *ready
-	stop  atomic.Pointer[context.CancelFunc] // ends the writing under way
+	mu      sync.Mutex
+	ready   *ready
+	writing interrupt
 	// asFolder reports that the archive made last had to be a folder, so that a base would be of no use.
 	asFolder bool
 }
@@ -32,8 +30,6 @@ type ready struct {
 	m    *tree.Manifest
 	over func() // forgets that the folder exists
 }
-
-func (s *Store) aheadPath() string { return filepath.Join(s.dir(), nextFiles) }
 
 // Ahead writes the base of the next archive while a first deployment ends, whose trees will not change any more: what the disk still has to write leaves the processor idle. ctx
 // ends it. It does nothing while another project has the slot for background work: Prepare comes later. The error is only to be logged.
@@ -69,9 +65,8 @@ func (s *Store) writeAhead(background context.Context, deploying bool) error {
 		s.lookNow(background)
 		return nil
 	}
-	ctx, stop := context.WithCancel(background)
-	defer stop()
-	s.ahead.stop.Store(&stop)
+	ctx, done := s.ahead.writing.begin(background)
+	defer done()
 	err := s.packAhead(background, ctx)
 	if ctx.Err() != nil || vfs.IsFull(err) || errors.Is(err, errNotAtOnce) {
 		return nil // the next Make does without
@@ -106,9 +101,9 @@ func (s *Store) packAhead(background, ctx context.Context) error {
 		return err
 	}
 	p := tree.NewPlan(t.Entries, s.referenceIn(all), nil, begun)
-	m := &making{s: s, tmp: s.aheadPath()}
-	w := &compaction{s: s, ctx: ctx, front: true}
-	if inc, err := w.increment(all, m.pending(t.Entries), &tree.Manifest{Entries: t.Entries}); inc != nil || ctx.Err() != nil {
+	m := &making{s: s, tmp: filepath.Join(s.dir(), nextFiles), syncs: true}
+	w, of := &compaction{s: s, ctx: ctx, front: true}, m.pending(t.Entries)
+	if inc, err := w.increment(all, of, &tree.Manifest{Entries: t.Entries}); inc != nil || ctx.Err() != nil {
 		return err
 	}
 	if err := s.reaper.Remove(m.tmp); err != nil {
@@ -125,16 +120,13 @@ func (s *Store) packAhead(background, ctx context.Context) error {
 	if err == nil {
 		out, err = m.packAtOnce(ctx, src, t.Entries, p, nil)
 	}
-	if err == nil {
-		err = s.syncFiles(m.pending(out.entries))
-	}
 	if err != nil {
 		err = errors.Join(err, s.reaper.Remove(m.tmp))
 		over()
 		return err
 	}
-	r := &ready{of: m.pending(out.entries), m: &tree.Manifest{Scanned: begun.UnixNano(), Entries: out.entries}, over: over}
-	r.of.Packed = &out.Packed
+	of.Packed = &out.Packed
+	r := &ready{of: of, m: &tree.Manifest{Scanned: begun.UnixNano(), Entries: out.entries}, over: over}
 	tree.MarkRacy(r.m.Entries, begun)
 	tree.AsRead(r.m.Entries)
 	s.cfg.Background.recent.Add(int64(len(r.m.Entries)))
@@ -143,28 +135,10 @@ func (s *Store) packAhead(background, ctx context.Context) error {
 	return nil
 }
 
-// syncFiles makes the content of packed trees durable: a failure later, before the archive that takes them is synced, could be reported to somebody else.
-func (s *Store) syncFiles(a Archive) error {
-	for _, t := range a.Trees {
-		f, err := s.fs.OpenFile(a.packedPath(t), os.O_RDONLY, 0)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(f.Sync(), f.Close()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // aheadFor returns the base that was written ahead, nil if there is none, and keeps others from it until done is called, which drops what was not used. It waits for one that is
 // being written; the end of ctx ends that.
 func (s *Store) aheadFor(ctx context.Context) (r *ready, done func()) {
-	defer context.AfterFunc(ctx, func() {
-		if stop := s.ahead.stop.Load(); stop != nil {
-			(*stop)()
-		}
-	})()
+	defer context.AfterFunc(ctx, s.ahead.writing.stop)()
 	s.ahead.mu.Lock()
 	return s.ahead.ready, sync.OnceFunc(func() {
 		defer s.ahead.mu.Unlock()

@@ -99,14 +99,14 @@ func (m *making) shared(ctx context.Context, entries []tree.Entry) (*increment, 
 }
 
 // packAtOnce writes the live trees to files in the archive's temporary folder, beside what an earlier archive already holds, and reads the
-// files back while it does so. Nothing is synced. The entries are changed. The error wraps errNotAtOnce if the archive must be a folder.
+// files back while it does so. Nothing is synced without making.syncs. The entries are changed. The error wraps errNotAtOnce if the archive must be a folder.
 func (m *making) packAtOnce(ctx context.Context, src vfs.Dir, entries []tree.Entry, p *tree.Plan, inc *increment) (*packed, error) {
 	s, a := m.s, m.pending(entries)
 	coders, err := s.coders()
 	if err != nil {
 		return nil, err
 	}
-	r := &packer{s: s, ctx: ctx, src: src, entries: entries, reader: tree.NewReader(src, entries, p), known: s.recent.large(), made: s.newLarge(), coders: coders}
+	r := &packer{s: s, ctx: ctx, src: src, entries: entries, reader: tree.NewReader(src, entries, p), known: s.recent.large(), made: s.newLarge(), coders: coders, syncs: m.syncs}
 	for _, t := range a.Trees {
 		base, err := inc.link(t, a.basePath(t))
 		if err != nil {
@@ -174,6 +174,7 @@ type packer struct {
 	// known are large files of the archive before, made those of this one.
 	known, made *frames.Known
 	coders      *frames.Coders
+	syncs       bool // see making
 	// What was written.
 	files, bytes int64
 	head         []byte              // of the last usual entry
@@ -251,6 +252,9 @@ func (r *packer) tree(name, to string, inc *increment) (out PackedTree, err erro
 	reading.Wait()
 	if err == nil {
 		z.Made(r.made)
+	}
+	if err == nil && r.syncs {
+		err = f.Sync()
 	}
 	if cerr := f.Close(); err == nil {
 		err = cerr

@@ -17,6 +17,28 @@ type Background struct {
 // NewBackground creates a slot.
 func NewBackground() *Background { return &Background{slot: make(chan struct{}, 1)} }
 
+// interrupt ends one work in the background that others wait for.
+type interrupt struct {
+	under atomic.Pointer[context.CancelFunc]
+}
+
+// begin returns the context of the work, until done is called.
+func (i *interrupt) begin(ctx context.Context) (_ context.Context, done func()) {
+	ctx, stop := context.WithCancel(ctx)
+	i.under.Store(&stop)
+	return ctx, func() {
+		i.under.Store(nil)
+		stop()
+	}
+}
+
+// stop ends the context of the work that is under way.
+func (i *interrupt) stop() {
+	if stop := i.under.Load(); stop != nil {
+		(*stop)()
+	}
+}
+
 // gate stops background work while callers of Pause need the disk.
 type gate struct {
 	mu   sync.Mutex
@@ -36,7 +58,7 @@ func (s *Store) Pause() (resume func()) {
 	}
 	g.shut++
 	g.mu.Unlock()
-	s.interruptSparing()
+	s.copying.stop()
 	// Anything that is publishing or removing holds the lock and checked the gate first.
 	s.work.Lock()
 	s.work.Unlock() //nolint:staticcheck // taken only to wait for the holder

@@ -30,8 +30,7 @@ func (s *Store) Look(ctx context.Context, deploying bool) (drop func()) {
 		}
 		return func() {}
 	}
-	l := s.beginLook(ctx, s.cfg.Looks)
-	end := time.AfterFunc(early.MaxAge, func() { s.dropLook(l) })
+	l, end := s.beginLook(ctx, s.cfg.Looks)
 	return func() {
 		end.Stop()
 		if deploying {
@@ -42,10 +41,11 @@ func (s *Store) Look(ctx context.Context, deploying bool) (drop func()) {
 	}
 }
 
-// beginLook begins a look, which lookMu guards.
-func (s *Store) beginLook(ctx context.Context, n *changed.Notifier) *early.Look {
-	s.look = early.Begin(ctx, early.Request{Notifier: n, FS: s.fs, Dir: s.project.Dir(), Trees: trees(), Workers: s.cfg.Workers, Now: s.cfg.FileTime, Known: s.knownNames})
-	return s.look
+// beginLook begins a look, which lookMu guards and end drops.
+func (s *Store) beginLook(ctx context.Context, n *changed.Notifier) (l *early.Look, end *time.Timer) {
+	l = early.Begin(ctx, early.Request{Notifier: n, FS: s.fs, Dir: s.project.Dir(), Trees: trees(), Workers: s.cfg.Workers, Now: s.cfg.FileTime, Known: s.knownNames})
+	s.look = l
+	return l, time.AfterFunc(early.MaxAge, func() { s.dropLook(l) })
 }
 
 // lookNow begins a look right after a deployment, for the archive of a push that follows soon, and returns it, or one that is under way; nil if there is none.
@@ -53,8 +53,7 @@ func (s *Store) lookNow(ctx context.Context) *early.Look {
 	s.lookMu.Lock()
 	defer s.lookMu.Unlock()
 	if s.look == nil && s.cfg.LooksAfter != nil && s.gate.waiting() == nil {
-		l := s.beginLook(ctx, s.cfg.LooksAfter)
-		time.AfterFunc(early.MaxAge, func() { s.dropLook(l) })
+		s.beginLook(ctx, s.cfg.LooksAfter)
 	}
 	return s.look
 }
@@ -67,6 +66,11 @@ func (s *Store) lookAfter(background, ctx context.Context, src vfs.Dir) (t *tree
 		}
 		s.dropLook(l) // the kernel notes nothing here, or an archive has taken it
 	}
+	return s.scanNow(ctx, src)
+}
+
+// scanNow is a scan in the background without a look.
+func (s *Store) scanNow(ctx context.Context, src vfs.Dir) (t *tree.Scanned, begun time.Time, err error) {
 	begun = s.cfg.FileTime()
 	t, err = tree.Scan(ctx, src, trees(), backgroundWorkers)
 	return t, begun, err

@@ -190,6 +190,8 @@ type making struct {
 	snap *tree.Snapshot
 	// rewrite reports that the manifest may be written over that of the tree which the archive is built from: after a power failure that tree is none, or still what either describes.
 	rewrite bool
+	// syncs has each packed file synced by itself: an error of writing it back could be reported to a sync of somebody else before the one of the archive that takes it.
+	syncs bool
 	// ahead is a base that was written ahead, until drop is called, which may be called again.
 	ahead *ready
 	drop  func()

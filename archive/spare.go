@@ -64,7 +64,7 @@ func (w *compaction) dropNext() error {
 
 // dropSpare removes the spare tree, and one that is being made.
 func (s *Store) dropSpare() error {
-	s.interruptSparing()
+	s.copying.stop()
 	s.sparing.Lock()
 	s.next = nil
 	err := s.reaper.Remove(s.nextPath())
@@ -83,13 +83,6 @@ func (s *Store) sweepNext() error {
 		return nil
 	}
 	return s.reaper.Remove(s.nextPath())
-}
-
-// interruptSparing stops the copying of a spare tree after the current files.
-func (s *Store) interruptSparing() {
-	if stop := s.stopSparing.Load(); stop != nil {
-		(*stop)()
-	}
 }
 
 // recyclable reports whether the tree of an archive is a better spare tree than the existing one: it is newer, and not from before the
@@ -274,10 +267,8 @@ func (w *compaction) copyLive() (whole *tree.Manifest, err error) {
 	s := w.s
 	s.sparing.Lock()
 	defer s.sparing.Unlock()
-	ctx, stop := context.WithCancel(w.ctx)
-	defer stop()
-	s.stopSparing.Store(&stop)
-	defer s.stopSparing.Store(nil)
+	ctx, done := s.copying.begin(w.ctx)
+	defer done()
 	if s.gate.waiting() != nil {
 		return nil, nil
 	}
@@ -349,9 +340,7 @@ func (w *compaction) scan(ctx context.Context, src vfs.Dir) (t *tree.Scanned, be
 	if w.soon {
 		return w.s.lookAfter(w.ctx, ctx, src)
 	}
-	begun = w.s.cfg.FileTime()
-	t, err = tree.Scan(ctx, src, trees(), backgroundWorkers)
-	return t, begun, err
+	return w.s.scanNow(ctx, src)
 }
 
 // publishSpare makes a copied tree the spare one, unless a deployment has taken it meanwhile.

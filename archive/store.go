@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"context"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -27,17 +26,17 @@ type Store struct {
 	compacting sync.Mutex // one Compact of this store at a time
 	gate       gate
 	// sparing is held while a spare tree is copied, and while an archive is built from one; it is locked after work. It guards next.
-	sparing     sync.Mutex
-	next        *next
-	tended      atomic.Bool                        // Prepare or Compact are called in this process
-	stopSparing atomic.Pointer[context.CancelFunc] // interrupts the copying under way
-	spareRead   atomic.Pointer[spareFacts]         // of the spare tree's manifest when it was read last
-	recent      recent
-	lookMu      sync.Mutex
-	look        *early.Look // under way
-	ahead       ahead
-	busyMu      sync.Mutex
-	busy        map[string]bool // temporary names in use by Compact, which Sweep leaves
+	sparing   sync.Mutex
+	next      *next
+	tended    atomic.Bool                // Prepare or Compact are called in this process
+	copying   interrupt                  // of the next spare tree, after the current files
+	spareRead atomic.Pointer[spareFacts] // of the spare tree's manifest when it was read last
+	recent    recent
+	lookMu    sync.Mutex
+	look      *early.Look // under way
+	ahead     ahead
+	busyMu    sync.Mutex
+	busy      map[string]bool // temporary names in use by Compact, which Sweep leaves
 }
 
 // Config is what a Store needs from its caller. The zero value of each field is valid.
