@@ -8,7 +8,6 @@ import (
 	"corpus-git/fleet"
 	"corpus-git/internal/db"
 	"corpus-git/internal/event"
-	"corpus-git/internal/fault"
 	"corpus-git/pipeline/journal"
 	"corpus-git/pipeline/staged"
 	"corpus-git/pipeline/texts"
@@ -32,7 +31,7 @@ func (dep *deployment) commit(ctx context.Context) {
 		moves, fresh, err = dep.stageMoves(ctx, changes)
 	}
 	if err == nil && fresh {
-		err = dep.ready(changes)
+		err = dep.enter(journal.Entry{Kind: journal.Ready, Changes: changes})
 	}
 	_ = verdict()
 	var covered uint64
@@ -143,15 +142,6 @@ func (dep *deployment) stageMoves(ctx context.Context, changes []journal.RefChan
 func (p *Pipeline) isAt(ctx context.Context, name project.Name, c journal.RefChange) (bool, error) {
 	cur, err := p.cfg.Repository(name, c.Repo).Get(ctx, c.Change.Ref)
 	return cur == c.Change.New, err
-}
-
-// ready records that everything ran, and which refs are about to move. Syncing is left to commit.
-func (dep *deployment) ready(changes []journal.RefChange) error {
-	err := dep.journal.Write(journal.Entry{Kind: journal.Ready, Time: dep.p.cfg.Now(), Deployment: dep.rec.ID, Changes: changes})
-	if err != nil {
-		return fault.New(fault.Internal, "journal", "%w", err)
-	}
-	return nil
 }
 
 // move is apply for staged changes.

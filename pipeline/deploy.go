@@ -442,10 +442,10 @@ func (dep *deployment) enter(e journal.Entry) error {
 	}
 	e.Time, e.Deployment = dep.p.cfg.Now(), dep.rec.ID
 	add := dep.journal.Append
-	later := e.Kind == journal.Accepted || e.Kind == journal.Ended && dep.soon // beside makes it durable, or settle
+	later := e.Kind == journal.Accepted || e.Kind == journal.Ready || e.Kind == journal.Ended && dep.soon // beside makes it durable, commit, or settle
 	// A power failure while the tree changes may take the names that the archive, the pins and the objects have by then: recovery gives the
 	// first two theirs again, and needs none of what was pushed. What this process or another continues from needs them all.
-	names := len(dep.names) > 0 && (e.Kind != journal.Begin || e.Procedure == procedures.NameNodes)
+	names := len(dep.names) > 0 && e.Kind != journal.Ready && (e.Kind != journal.Begin || e.Procedure == procedures.NameNodes)
 	if later || names {
 		add = dep.journal.Write
 	}

@@ -291,6 +291,8 @@ func reason(points []string) string {
 		return "the server stopped "
 	case begin:
 		return "the server stopped in " + name
+	case last == "ready":
+		return "the server stopped before the branch moved"
 	}
 	return "the server stopped before it began"
 }

@@ -11,6 +11,7 @@ import (
 
 	"corpus-git/cmd/corpus-git/hubs"
 	"corpus-git/internal/db"
+	"corpus-git/pipeline/journal"
 	"corpus-git/procedures"
 	"corpus-git/project"
 	"corpus-git/project/config"
@@ -33,10 +34,10 @@ type options struct {
 	lead *hubs.Lead
 }
 
-// shares returns pipeline.Config.Boundary: every entry is shared but those that announce no change.
+// shares returns pipeline.Config.Boundary: every entry is shared but those that announce no change, and Ready, which another one follows before a ref moves.
 func (o options) shares() func(project.Name, string) {
 	return func(name project.Name, point string) {
-		if point != "accepted" && point != "begin "+procedures.NameArchive {
+		if point != string(journal.Accepted) && point != string(journal.Ready) && point != "begin "+procedures.NameArchive {
 			o.lead.Share(name)
 		}
 		o.reached(point)
