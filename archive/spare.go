@@ -125,7 +125,11 @@ func (s *Store) Prepare(ctx context.Context, p Policy) (made bool, err error) {
 		return false, err
 	}
 	w.small = s.manySmall(all[0].Sizes)
-	if w.small && (s.hasNext() || s.hasSpare()) {
+	switch {
+	case w.small && (s.hasNext() || s.hasSpare()):
+		return false, nil
+	case w.small && all[0].Packed != nil: // the next archive shares its base
+		s.lookNow(ctx)
 		return false, nil
 	}
 	over, err := s.cfg.Begin()
